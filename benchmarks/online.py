@@ -19,15 +19,21 @@ import numpy as np
 
 import matchset as ms
 from matchset.baselines import BM25
-from matchset.lab.shop import Crowd, make_crowd, serve_crowd, write_served_log
+from matchset.lab.shop import (
+    Crowd,
+    make_crowd,
+    serve_crowd,
+    write_served_log,
+    write_served_records,
+)
 from matchset.matchers.base import Retriever
 from matchset.matrices import Csr
 from matchset.online.decision import list_decision
 from matchset.online.definition import Arm, Experiment, Mode
 from matchset.online.intervals import Effect
-from matchset.online.outcomes import Outcomes
+from matchset.online.outcomes import Outcomes, read_outcomes
 from matchset.online.reading import Reading, analyze
-from matchset.online.searches import PURCHASE
+from matchset.online.searches import PURCHASE, searches_of
 from matchset.online.session_rows import read_session_rows
 from matchset.online.shadow import measure_shadow
 from matchset.strings import Strings
@@ -111,13 +117,20 @@ def run(crowd: Crowd, arms: Mapping[str, Retriever], mode: Mode = "ab") -> tuple
     """Serve the crowd, and read what came of it."""
     experiment = define(list(arms), mode)
     named = {f"arm-{n}": arm for n, arm in enumerate(arms.values())}
-    outcomes = serve_crowd(crowd, named, experiment).outcomes("shop")
+    served = serve_crowd(crowd, named, experiment)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.jsonl"
+        write_served_records(served, path, experiment)
+        outcomes = read_outcomes(str(path))
     return outcomes, analyze(outcomes, experiment=experiment, planned=len(outcomes.searches))
 
 
 def show_aa(crowd: Crowd, matcher: Retriever, runs: int) -> None:
     """How often nothing looks like something."""
-    searches = serve_crowd(crowd, {"one": matcher}).outcomes().searches
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        write_served_log(serve_crowd(crowd, {"one": matcher}), path)
+        searches = searches_of(read_session_rows(str(path)))
     print(f"\nA/A, {runs:,} random halves of 20,000 customers:\n")
     print("| metric | differs |\n|---|---|")
     for metric in searches.values:

@@ -1,8 +1,7 @@
 """A simulated shop: what would customers do if there were no log to read?"""
 
-from matchset.lab.shop.crowd import Crowd, make_crowd
 from matchset.lab.shop.facts import ShopFacts, describe_shop
-from matchset.lab.shop.served import Served, serve_crowd
+from matchset.lab.shop.served import Crowd, Served, make_crowd, serve_crowd
 from matchset.lab.shop.served_files import write_served_log, write_served_records
 from matchset.lab.shop.simulate import Shop, ShopKind, simulate_shop, stream_shop
 

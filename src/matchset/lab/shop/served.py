@@ -1,42 +1,111 @@
 """Served: what do customers do when matchers, not the shop's own search, answer them?
 
-What is shown depends on the arm; what is clicked and bought depends on the customer alone, as in
-`visits`: on what is wanted, on popularity, on the position and on chance. The same customer has
-the same chances whatever the arm.
+The same shop as that of `simulate_shop`, in the days after its log ends. Customers differ in how
+often they come and in how readily they buy, so that searches of one customer depend on each other.
+Whoever buys nothing may ask again in other words. What is shown depends on the arm; what is clicked
+and bought depends on the customer alone, as in `visits`: the same customer has the same chances
+whatever the arm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.lab.shop.crowd import Crowd
-from matchset.lab.shop.customers import LAST_DAY
+from matchset.data.arrow import ExportColumn, export_columns
+from matchset.lab.shop.customers import LAST_DAY, say
+from matchset.lab.shop.simulate import PreparedShop, check_arguments, prepare_shop
 from matchset.lab.shop.visits import (
     BUYS,
+    EVENTS,
     MAX_LOOKS,
     RELUCTANCE,
     chance_to_click,
     draw_looks,
     rank_appeal,
+    satisfaction_key,
 )
 from matchset.matchers.base import Retriever
 from matchset.online.assignment import assign
 from matchset.online.definition import INTERLEAVED, Experiment
-from matchset.online.interleaving import interleave
-from matchset.online.outcomes import Outcomes
-from matchset.online.searches import CLICK, EMPTY, KINDS, PURCHASE, Searches
-from matchset.text import normalize_strings
+from matchset.online.interleaving import Origin, interleave
+from matchset.strings import Strings
 
-_ASKS_AGAIN = 0.5  # share of those who bought nothing
-_LATER = 60  # seconds until they do
-_DAY = 86_400
+MEAN_VISITS = 3.0  # per customer and month
+_MONTH, _DAY = 30, 86_400
+_SPREAD = 0.6  # of the logarithm of how readily a customer buys
+_ASKS_AGAIN, _LATER = 0.5, 60  # share of those who bought nothing, and seconds until they do
 _BATCH = 1 << 16  # searches at a time
-_NOBODY, _BOTH = -1, 2
-_PER_SEARCH = ("arm", "visit", "text", "second", "product", "looked", "clicked", "bought")
+_NOBODY = -1
+ORIGINS: tuple[Origin, ...] = ("a", "b", "both")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crowd:
+    """Customers and their visits; each visit is about one want."""
+
+    shop: PreparedShop
+    seed: int
+    days: int
+    texts: Strings  # what is said: first wordings, then others of each want, (n_texts,)
+    first: NDArray[np.int64]  # text of each want, (n_wants,)
+    other: NDArray[np.int64]  # another text of each want, (n_wants,)
+    customer: NDArray[np.int64]  # of each visit, ascending, (n_visits,)
+    want: NDArray[np.int64]  # of each visit, (n_visits,)
+    second: NDArray[np.int64]  # when each visit begins, since 1970, (n_visits,)
+    readiness: NDArray[np.float64]  # factor of each customer's chance to buy, (n_customers,)
+
+    def is_wanted(self, want: NDArray[np.int64], product: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return which products satisfy the want of their row, (n, depth); none of -1 does."""
+        wants, result = self.shop.wants, np.zeros(product.shape, dtype=np.bool_)
+        asked = wants.asked[want]
+        for each in np.unique(asked).tolist():
+            key = satisfaction_key(self.shop.stock, each)
+            rows = np.flatnonzero(asked == each)
+            result[rows] = key[product[rows]] == key[wants.target[want[rows]]][:, None]
+        return result & (product >= 0)
+
+
+def make_crowd(
+    *,
+    products: int = 10_000,
+    queries: int | None = None,
+    customers: int = 10_000,
+    days: int = _MONTH,
+    seed: int = 0,
+) -> Crowd:
+    """Make customers of the shop that `simulate_shop(products=, queries=, seed=)` simulates.
+
+    The same arguments give the same customers, with the same wants on the same days.
+    """
+    check_arguments("shop", products, queries, days, seed)
+    if customers < 1:
+        raise ValueError(f"customers must be at least 1; got {customers}")
+    shop = prepare_shop(products, queries or 2 * products, seed)
+    rng = np.random.default_rng([seed, 6])
+    rate = (MEAN_VISITS * days / _MONTH) * rng.gamma(2.0, 0.5, customers)
+    customer = np.repeat(np.arange(customers), rng.poisson(rate))
+    n = len(customer)
+    weights = np.cumsum(shop.visits.astype(np.float64))
+    want = np.searchsorted(weights, rng.random(n) * weights[-1], side="right")
+    again = replace(shop.wants, is_slip=np.zeros(len(shop.wants), dtype=np.bool_))
+    other = say(shop.lexicon, shop.stock, again, rng)
+    return Crowd(
+        shop=shop,
+        seed=seed,
+        days=days,
+        texts=Strings.concatenate([shop.texts, other]),
+        first=shop.text.astype(np.int64),
+        other=len(shop.texts) + np.arange(len(shop.wants)),
+        customer=customer,
+        want=want,
+        second=(LAST_DAY + 1) * _DAY + rng.integers(0, days * _DAY - 3_600, n),
+        readiness=np.exp(rng.normal(-(_SPREAD**2) / 2, _SPREAD, customers)),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +119,7 @@ class Served:
     text: NDArray[np.int64]  # (n,)
     second: NDArray[np.int64]  # (n,)
     product: NDArray[np.int32]  # shown at each position, -1 for none, (n, MAX_LOOKS)
-    origin: NDArray[np.int8] | None  # of interleaved products: 0, 1, or 2 for both
+    origin: NDArray[np.int8] | None  # of interleaved products, index into `ORIGINS`
     looked: NDArray[np.int64]  # products that were looked at, (n,)
     clicked: NDArray[np.bool_]  # (n, MAX_LOOKS)
     bought: NDArray[np.bool_]  # (n, MAX_LOOKS)
@@ -60,58 +129,32 @@ class Served:
 
     @property
     def customer(self) -> NDArray[np.int64]:
-        """Of each search, (n,)."""
+        """The customer of each search, (n,)."""
         return self.crowd.customer[self.visit]
 
-    def outcomes(self, experiment: str = "simulated") -> Outcomes:
-        """The searches as records of the server would tell them.
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export a row per product that was looked at, clicked or bought, to Arrow."""
+        looks = np.arange(self.product.shape[1]) < self.looked[:, None]
+        marks = [np.nonzero(mark) for mark in (looks, self.clicked, self.bought)]
+        search = np.concatenate([row for row, _ in marks])
+        place = np.concatenate([column for _, column in marks])
+        event = np.repeat(np.arange(len(EVENTS), dtype=np.uint8), [len(row) for row, _ in marks])
+        catalog = self.crowd.shop.catalog
+        columns = [
+            _name("user_id", "c", self.customer[search]),
+            _name("session_id", "s", self.visit[search]),
+            ExportColumn("query", self.text[search].astype(np.int32), self.crowd.texts),
+            ExportColumn("product_id", self.product[search, place], catalog.ids),
+            ExportColumn("event", event, Strings.of(EVENTS)),
+            ExportColumn("timestamp", self.second[search].astype(np.float64)),
+        ]
+        return export_columns(columns, len(search))
 
-        Who asks the same again on the same day makes one search, as in `ubi_answers`.
-        """
-        _, unit = np.unique(self.customer, return_inverse=True)
-        first, search = self._searches()
-        came = {
-            PURCHASE: self.bought.any(axis=1),
-            CLICK: self.clicked.any(axis=1),
-            EMPTY: ~(self.product[:, 0] < 0),
-        }
-        values = {
-            metric: (np.bincount(search[each], minlength=len(first)) > 0).astype(np.float64)
-            for metric, each in came.items()
-        }
-        values[EMPTY] = 1.0 - values[EMPTY]
-        credited = {}
-        if self.origin is not None:
-            for metric, done in ((PURCHASE, self.bought), (CLICK, self.clicked)):
-                sides = [self._count(search, done & (self.origin == side)) for side in (0, 1)]
-                credited[metric] = np.stack(sides, axis=1)
-            credited |= {name: np.zeros((len(first), 2)) for name in KINDS if name not in credited}
-        order = np.argsort(self.arms)
-        rank = np.argsort(order).astype(np.int32)
-        return Outcomes(
-            experiment=experiment,
-            arms=tuple(np.array(self.arms, dtype=object)[order]),
-            arm=rank[self.arm[first]],
-            searches=Searches(unit[first].astype(np.int64), self.second[first] // _DAY, values),
-            credited=credited,
-            n_events=int(self.clicked.sum() + self.bought.sum()),
-            n_strange=0,
-        )
 
-    def _searches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first of the answers to one customer, text and day, and which of those each is."""
-        text, _ = normalize_strings(self.crowd.texts).factorize()
-        keys = np.stack([self.customer, self.second // _DAY, text[self.text]])
-        _, first, search = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        return first, search.ravel()
-
-    def _count(self, search: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Distinct products of each search, of those chosen."""
-        row, place = np.nonzero(chosen)
-        n_products = len(self.crowd.shop.catalog.ids)
-        pairs = np.unique(search[row] * n_products + self.product[row, place])
-        n = int(search.max(initial=-1)) + 1
-        return np.bincount(pairs // n_products, minlength=n).astype(np.float64)
+def _name(column: str, letter: str, number: NDArray[np.int64]) -> ExportColumn:
+    distinct, code = np.unique(number, return_inverse=True)
+    names = Strings.of([f"{letter}{n}" for n in distinct.tolist()])
+    return ExportColumn(column, code.astype(np.int32), names)
 
 
 def serve_crowd(
@@ -126,10 +169,11 @@ def serve_crowd(
         got = ", ".join(arms)
         raise ValueError(f"arms must be those of the experiment, {', '.join(names)}; got {got}")
     lists = {name: _rank(crowd, arms[name]) for name in names}
-    side = np.zeros(crowd.n_customers, dtype=np.int32)
+    n_customers = len(crowd.readiness)
+    side = np.zeros(n_customers, dtype=np.int32)
     if experiment is not None and not experiment.is_interleaved:
         place = {name: index for index, name in enumerate(names)}
-        chosen = [place[assign(experiment, f"c{n}").name] for n in range(crowd.n_customers)]
+        chosen = [place[assign(experiment, f"c{n}").name] for n in range(n_customers)]
         side = np.array(chosen, dtype=np.int32)
     visits = np.arange(len(crowd.customer))
     first = _search(crowd, visits, crowd.first, lists, side, experiment, turn=0)
@@ -140,7 +184,7 @@ def serve_crowd(
 
 
 def _rank(crowd: Crowd, matcher: Retriever) -> NDArray[np.int32]:
-    """The numbers of the first products for every text, -1 where there are fewer."""
+    """Return the numbers of the first products for every text, -1 where there are fewer."""
     ids = crowd.shop.catalog.ids
     ranked = np.full((len(crowd.texts), MAX_LOOKS), _NOBODY, dtype=np.int32)
     for begin in range(0, len(crowd.texts), _BATCH):
@@ -161,7 +205,7 @@ def _search(
     *,
     turn: int,
 ) -> Served:
-    """One search of each visit, and what came of it."""
+    """Simulate one search of each visit, and what came of it."""
     text = wording[crowd.want[visits]]
     customer = crowd.customer[visits]
     ranked = list(lists.values())
@@ -192,7 +236,7 @@ def _search(
 def _behave(
     crowd: Crowd, visits: NDArray[np.int64], product: NDArray[np.int32], turn: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """How far customers look, and what they click and buy; see `visits` for the shares."""
+    """Return how far customers look, and what they click and buy; see `visits` for the shares."""
     stock, appeal = crowd.shop.stock, rank_appeal(crowd.shop.stock)
     is_there = stock.sold_out > LAST_DAY  # what is in stock when the log ends stays in stock
     rng = np.random.default_rng([crowd.seed, 8, turn])
@@ -222,32 +266,25 @@ def _interleave(
     a: NDArray[np.int32],
     b: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """Lists of both arms, as the server would interleave them, and whom products are of."""
+    """Interleave the lists of both arms as the server would; return whom products are of too."""
     product = np.full((len(text), MAX_LOOKS), _NOBODY, dtype=np.int32)
-    origin = np.full((len(text), MAX_LOOKS), _BOTH, dtype=np.int8)
-    sides = {"a": 0, "b": 1, "both": _BOTH}
+    origin = np.full((len(text), MAX_LOOKS), ORIGINS.index("both"), dtype=np.int8)
     ids = [str(n) for n in range(len(crowd.shop.stock))]
     for row, (who, said) in enumerate(zip(customer.tolist(), text.tolist(), strict=True)):
         first, second = ([ids[n] for n in each[said].tolist() if n >= 0] for each in (a, b))
         made = interleave(experiment, f"c{who}", crowd.texts[said], first, second, MAX_LOOKS)
         n = len(made.ids)
         product[row, :n] = [int(each) for each in made.ids]
-        origin[row, :n] = [sides[each] for each in made.origins]
+        origin[row, :n] = [ORIGINS.index(each) for each in made.origins]
     return product, origin
 
 
 def _join(first: Served, second: Served) -> Served:
-    """Both searches of all visits, by time."""
+    """Join both searches of all visits, by time."""
     order = np.argsort(np.concatenate([first.second, second.second]), kind="stable")
-    origin = None
-    if first.origin is not None and second.origin is not None:
-        origin = np.concatenate([first.origin, second.origin])[order]
-    return Served(
-        crowd=first.crowd,
-        arms=first.arms,
-        origin=origin,
-        **{
-            name: np.concatenate([getattr(first, name), getattr(second, name)])[order]
-            for name in _PER_SEARCH
-        },
-    )
+    joined: dict[str, Any] = {
+        field.name: np.concatenate([value, getattr(second, field.name)])[order]
+        for field in fields(Served)
+        if isinstance(value := getattr(first, field.name), np.ndarray)
+    }
+    return replace(first, **joined)
