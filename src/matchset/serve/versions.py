@@ -9,7 +9,7 @@ share:
     versions/       for each, verified snapshots and the digests of the API keys
     purchases/      what was bought after which query, if there is a log
 
-A new version is linked, verified byte by byte, opened once, and only then published, by replacing
+A new version is linked, verified byte by byte and row by row, and only then published, by replacing
 one link. Workers look at that link and switch between two requests; a bad model changes nothing.
 """
 
@@ -26,10 +26,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO
 
 from matchset.errors import ModelFileError
+from matchset.matchers.base import Matcher
+from matchset.model.soundness import check_rows
 from matchset.serve.http.auth import read_keys
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import KEYS, LoadedModel, ModelVersion, open_version
@@ -167,7 +170,22 @@ def _make(
         read_keys(config.api_key_file).save(folder / KEYS)
     taken = snapshot_folders(folder, len(sources.folders))
     version = ModelVersion(int(folder.name), name, trained=identify_base(taken[0]))
-    return open_version(folder, version, config, served)
+    opened = open_version(folder, version, config, served)
+    before = [] if known is None else map(identify_base, snapshot_folders(known, len(taken)))
+    matchers = zip(sources.folders, taken, opened.matchers.values(), strict=False)
+    for (source, file, matcher), base in zip_longest(matchers, before):
+        if identify_base(file) != base:
+            _check_rows(matcher, source)
+    return opened
+
+
+def _check_rows(matcher: Matcher, source: Path) -> None:
+    """Raise where a query would come across damage: the checksums of a forged file are right."""
+    try:
+        check_rows(matcher)
+    except (IndexError, TypeError, ValueError) as error:
+        rule = f"the {matcher.kind} matcher is damaged: {error}"
+        raise ModelFileError(rule, path=source) from None
 
 
 def _check_kinds(sources: Sources, kinds: tuple[str, ...], before: ModelVersion | None) -> None:
