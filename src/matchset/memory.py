@@ -32,7 +32,7 @@ _limit: ContextVar[tuple[int, str] | None] = ContextVar("_limit", default=None) 
 
 
 def parse_memory(memory: Memory) -> int:
-    """Bytes of a size; a ParameterError if it is none."""
+    """Return the bytes of a size; a ParameterError if it is none."""
     if isinstance(memory, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", memory.upper())
         unit = found and _UNITS.get(found[2] or "")
@@ -72,17 +72,17 @@ def limit_memory(memory: Memory, folder: str | os.PathLike[str] | None = None) -
 
 
 def memory_for_tables() -> int:
-    """Bytes that DuckDB may use."""
+    """Return the bytes that DuckDB may use."""
     return _share(_TABLES)
 
 
 def memory_for_counters() -> int:
-    """Bytes for the counters of n-grams."""
+    """Return the bytes that counters of n-grams may use."""
     return _share(_COUNTERS)
 
 
 def current_memory() -> int:
-    """The limit in force, or the default."""
+    """Return the limit in force, or the default."""
     found = _limit.get()
     return parse_memory(DEFAULT_MEMORY) if found is None else found[0]
 

@@ -73,7 +73,7 @@ def cluster_vectors(
 def cut_lists(
     vectors: ByteVectors, *, list_size: int = LIST_SIZE, seed: int, threads: int
 ) -> InvertedLists:
-    """Even lists by balanced cuts, in groups of similar ones."""
+    """Cut vectors into even lists, and put those into groups of similar ones."""
     if list_size < 1:
         raise ValueError(f"list_size must be at least 1; got {list_size}")
     placed = np.flatnonzero(vectors.scales).astype(np.int32)
@@ -97,7 +97,7 @@ def regroup(
     seed: int,
     threads: int,
 ) -> InvertedLists:
-    """The lists to which products have moved; lists without one disappear.
+    """Return the lists to which products have moved, without those that are empty.
 
     Too large ones are cut to `list_size`, if it is given.
     """
@@ -113,7 +113,7 @@ def regroup(
 def update_inverted_lists(
     lists: InvertedLists, label_of: Ids, more: ByteVectors, *, seed: int = 0, threads: int = 1
 ) -> InvertedLists:
-    """The lists with other labels, -1 for what goes, and with more vectors in the nearest lists.
+    """Give lists other labels, -1 for what goes, and put more vectors into the nearest ones.
 
     Those get the last labels. Lists that have grown to more than one and a half times their size
     are cut, as when they were built.
@@ -141,7 +141,7 @@ class _Builder:
         self.threads = threads
 
     def cut(self, vectors: ByteVectors, n_parts: int) -> tuple[Ids, Offsets]:
-        """An order of the vectors, and where each of the even parts starts in it."""
+        """Return an order of the vectors, and where each of the even parts starts in it."""
         if len(vectors) == 0:
             return np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
         n_parts = min(max(1, n_parts), len(vectors))
@@ -175,7 +175,7 @@ class _Builder:
         )
 
     def find_centroids(self, vectors: ByteVectors, offsets: Offsets) -> ByteVectors:
-        """Mean of each range of vectors, of length one."""
+        """Return the mean of each range of vectors, of length one."""
         means: Floats = _native.mean_vectors(
             vectors.arrays, offsets, dimensions=vectors.dimensions, threads=self.threads
         )
@@ -184,7 +184,7 @@ class _Builder:
     def cut_large(
         self, vectors: ByteVectors, order: Ids, offsets: Offsets, list_size: int
     ) -> tuple[Ids, Offsets]:
-        """The same lists, with those that are too large cut into even parts."""
+        """Cut lists that are too large into even parts."""
         order = order.copy()
         ends = [offsets[1:]]
         sizes = np.diff(offsets)

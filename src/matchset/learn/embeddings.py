@@ -23,7 +23,7 @@ def embed_labels(
     threads: int,
     n_labels: NDArray[np.integer] | None = None,
 ) -> Csr:
-    """Unit vectors of labels, from their positive instances (`by_label`, labels x instances).
+    """Return unit vectors of labels, from their positive instances (`by_label`, a row each).
 
     `given` has one row per label too. `n_labels` tells how many labels each instance is positive
     for, where `by_label` has only some of them.
@@ -46,7 +46,7 @@ def sum_positives(
     threads: int,
     n_labels: NDArray[np.integer] | None = None,
 ) -> Csr:
-    """PIFA: the sum of each label's positive instances, truncated to its largest entries.
+    """Sum the positive instances of each label (PIFA), and keep the largest entries of the sum.
 
     With `pifa_normalize`, an instance that is positive for m labels counts 1 / sqrt(m) in each of
     them, as in PECOS; otherwise it counts one, as in the paper.

@@ -58,7 +58,7 @@ def cut_top(
     seed: int,
     threads: int,
 ) -> tuple[Ids, list[Subtree]]:
-    """The top of a large tree: labels in the order of subtrees of up to `most`, and these.
+    """Cut the top of a large tree; return the order of labels, and subtrees of up to `most`.
 
     The 2-means of a cut sees at most `n_sampled` labels, one of each of so many even ranges of the
     node's; all of them then take their sides by their scores. Data and seed decide the sample.
@@ -80,7 +80,7 @@ def cut_top(
 def order_subtree(
     Z: Csr, splits: tuple[int, ...], subtree: Subtree, *, max_iter: int, seed: int, threads: int
 ) -> Ids:
-    """The labels of a subtree (rows of Z) in the order that they have in the whole tree."""
+    """Return the labels of a subtree (rows of Z) in the order of the whole tree."""
     return _native.order_labels(
         Z.arrays,
         Z.n_cols,
@@ -93,7 +93,7 @@ def order_subtree(
 
 
 def plan_splits(n_labels: int, branching: int, max_leaf_size: int) -> tuple[int, ...]:
-    """The number of children of each node, for every level above the leaf clusters.
+    """Return the number of children of each node, for every level above the leaf clusters.
 
     The number of levels brings the splits closest to `branching`. They are about equal, and never
     more than twice `branching`; if one cluster is enough, there are none.
@@ -112,7 +112,7 @@ def plan_splits(n_labels: int, branching: int, max_leaf_size: int) -> tuple[int,
 
 
 def plan_offsets(n_labels: int, splits: tuple[int, ...]) -> tuple[Offsets, ...]:
-    """Where each node's children start, per level; sizes of siblings differ by at most one."""
+    """Return where each node's children start, per level; siblings differ by at most one."""
     sizes = np.array([n_labels], dtype=np.int64)  # labels under each node of the level
     offsets: list[Offsets] = []
     for split in splits:
@@ -126,7 +126,7 @@ def plan_offsets(n_labels: int, splits: tuple[int, ...]) -> tuple[Offsets, ...]:
 
 
 def _ceil_root(n: int, degree: int) -> int:
-    """Smallest integer whose `degree`-th power is at least n."""
+    """Return the smallest integer whose `degree`-th power is at least n."""
     root: int = max(1, math.floor(n ** (1 / degree)) - 1)
     while pow(root, degree) < n:
         root += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from matchset.config import LearnConfig
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LayerPart, LayerWeights
 from matchset.work.cuts import CUTS, Cuts
+
+logger = logging.getLogger(__name__)
 
 LANES = 16  # children that are solved side by side, in one pass over the instances
 # A parent that costs many times more, such as the root, is solved by several threads: by one for
@@ -33,7 +36,7 @@ class LayerProblem:
     first_parent: int = 0  # number of the first parent in its level
 
     def take(self, chosen: Range) -> LayerProblem:
-        """The problem of a range of parents."""
+        """Return the problem of a range of parents."""
         begin, end = chosen.begin, chosen.end
         first, last = int(self.first_child[begin]), int(self.first_child[end])
         return LayerProblem(
@@ -78,7 +81,7 @@ class SolvedParents:
 
 
 def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]], cuts: Cuts = CUTS) -> list[Range]:
-    """Ranges that cost about the same, for all levels; the data alone decides.
+    """Return ranges that cost about the same, for all levels; the data alone decides.
 
     A level is given by the offsets of each parent's instances and of its children.
     """
@@ -96,7 +99,7 @@ def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]], cuts: Cuts = CUTS) -> 
 
 
 def _cut(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most that cost, and of one parent where it costs more."""
+    """Yield ranges of at most that cost, and of one parent where it costs more."""
     before, begin = offsets_of(cost), 0
     while begin < len(cost):
         end = int(np.searchsorted(before, before[begin] + most, side="right")) - 1
@@ -131,7 +134,7 @@ def solve(
 
 
 def weigh_positives(positives: Csr, weights: str, instance_weights: Floats | None) -> Floats:
-    """The weight of every positive of a layer, (n_entries,); empty if all of them are one.
+    """Return the weight of every positive of a layer, (n_entries,); empty if all are one.
 
     This is the only place that decides what a positive weighs. `positives` (children x instances)
     holds counts, summed over the labels below each child: "binary" ignores them, so an instance
@@ -147,7 +150,7 @@ def weigh_positives(positives: Csr, weights: str, instance_weights: Floats | Non
 
 
 def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _native.PruneRule]:
-    """The solver's part of the configuration."""
+    """Return the solver's part of the configuration."""
     rule = _native.SolverRule(
         positive_cost=config.C * config.positive_weight,
         negative_cost=config.C * config.negative_weight,
@@ -165,7 +168,7 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
 
 
 def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:
-    """The layer of all parents, one after another."""
+    """Join the parents of a layer, one after another."""
 
     def join(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -178,3 +181,28 @@ def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:
         join("weights"),
         join("bias"),
     )
+
+
+def warn_of_tree(
+    n_unconverged: int, n_weights: int, n_classifiers: int, config: LearnConfig
+) -> None:
+    """Warn of classifiers that did not converge, and of a threshold that left almost nothing.
+
+    It is absolute: the larger the values of features are, the smaller are the weights they need.
+    """
+    if n_unconverged:
+        logger.warning(
+            "%s of %s classifiers did not converge within max_iter=%d passes; "
+            "a smaller C, scaled features or a larger max_iter may help",
+            f"{n_unconverged:,}",
+            f"{n_classifiers:,}",
+            config.max_iter,
+        )
+    if config.threshold > 0 and n_weights < n_classifiers:
+        logger.warning(
+            "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
+            "a lower threshold or features of smaller values may help",
+            config.threshold,
+            f"{n_weights:,}",
+            f"{n_classifiers:,}",
+        )

@@ -14,7 +14,7 @@ from matchset.model.tree import LabelTree, TreeModel
 
 
 def propagate_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
-    """Y at every level of the tree: instances x nodes, values summed over the labels below.
+    """Return Y at every level of the tree: instances x nodes, summed over the labels below.
 
     The first item is for the root's children, the last but one for leaf clusters, the last for leaf
     positions. Their sparsity pattern is the paper's `binarize(Y C)`; `layers.weigh_positives` turns
@@ -35,7 +35,7 @@ def select_instances(
     config: LearnConfig,
     threads: int,
 ) -> Csr:
-    """Parents x instances: what the children of each parent of the next layer are trained on.
+    """Return parents x instances: what the children of the next layer are trained on.
 
     A parent's positives are always included, and teacher forcing uses no others. Matcher-aware
     negatives are the instances for which the layers trained so far select the parent.
@@ -55,7 +55,7 @@ def select_instances(
 
 
 def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
-    """Instances x leaf positions."""
+    """Return instances x leaf positions."""
     position = np.full(pairs.n_cols, -1, dtype=np.int32)
     position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
     indices = position[pairs.indices]
@@ -79,7 +79,7 @@ def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:
 
 
 def _union(a: Csr, b: Csr) -> Csr:
-    """The union of the entries; only the sparsity pattern of the result matters."""
+    """Unite the entries; only the sparsity pattern of the result matters."""
     total = sp.csr_array(abs(a.to_scipy()) + abs(b.to_scipy()))
     total.sum_duplicates()
     return from_scipy(total)

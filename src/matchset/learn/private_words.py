@@ -110,7 +110,7 @@ def _join_words(words: Strings, chosen: Ids, offsets: Offsets) -> Strings:
 
 
 def _list_words(texts: Strings, threads: int) -> tuple[Strings, int]:
-    """The distinct words of texts, block by block, and how many words they have in all.
+    """Return the distinct words of texts, block by block, and how many words they have in all.
 
     A word may be listed by several blocks.
     """
@@ -124,7 +124,7 @@ def _list_words(texts: Strings, threads: int) -> tuple[Strings, int]:
 
 
 def _add_public(own: _Words, public: Sequence[Strings]) -> _Words:
-    """The words of rare queries and, behind them, public words that they do not have."""
+    """Append public words to those of rare queries, which do not have them."""
     words = Strings.concatenate([own.distinct, *public])
     number, first = words.factorize()
     is_public = np.zeros(len(first), dtype=np.bool_)
@@ -133,7 +133,7 @@ def _add_public(own: _Words, public: Sequence[Strings]) -> _Words:
 
 
 def _find_private(found: _Words, counts: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
-    """Which words are private, (n_distinct,); counts are those of the rare queries."""
+    """Say which words are private, (n_distinct,); counts are those of the rare queries."""
     word, offsets = found.word, found.offsets
     analyzed = learn_stems(Strings.of([]), UNSPACED).analyze(found.distinct, threads=1)
     pieces = _number_words(analyzed, found.is_public, 1)
@@ -149,13 +149,13 @@ def _find_private(found: _Words, counts: NDArray[np.float64], least: float) -> N
 
 
 def _mark(columns: Ids, offsets: Offsets, n_columns: int) -> sp.csr_array:
-    """Ones where there is an entry; entries may repeat."""
+    """Make rows of ones where there is an entry; entries may repeat."""
     ones = np.ones(len(columns), dtype=np.int32)
     return sp.csr_array((ones, columns, offsets), shape=(len(offsets) - 1, n_columns))
 
 
 def _number_words(texts: Strings, is_public: NDArray[np.bool_], threads: int) -> _Words:
-    """Words between spaces."""
+    """Number the words between spaces."""
     offsets, word, distinct, is_shown = _native.number_words(
         texts.data, texts.offsets, is_public.view(np.uint8), threads
     )

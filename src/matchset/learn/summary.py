@@ -38,7 +38,7 @@ class TrainSummary:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
-        """A summary from plain values, as a model's provenance holds them."""
+        """Read a summary from plain values, as a model's provenance holds them."""
         lists = {name: tuple(stored[name]) for name in ("tree", "weights")}
         return cls(**{**stored, **lists})
 

@@ -25,7 +25,8 @@ from matchset.errors import DataError
 from matchset.learn.clusters import cluster_vectors
 from matchset.learn.examine import Examination, describe_held, learn_reranker
 from matchset.learn.hold_back import count_rounds, hold_back
-from matchset.learn.train_tree import TreePart, train_tree, warn_of_tree
+from matchset.learn.layers import warn_of_tree
+from matchset.learn.train_tree import TreePart, train_tree
 from matchset.learn.training_data import NothingToLearnError, TrainingData, find_pairs
 from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
 from matchset.learn.vectorize import vectorize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -14,7 +14,7 @@ from matchset.config import LearnConfig, Precision, count_threads
 from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import (
     Subtree,
-    build_tree,
+    cut_labels,
     cut_top,
     order_subtree,
     plan_offsets,
@@ -27,6 +27,7 @@ from matchset.learn.layers import (
     join_parents,
     plan_ranges,
     solve,
+    warn_of_tree,
 )
 from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.training_data import Examples
@@ -109,7 +110,9 @@ def solve_tree(step: Steps, examples: Examples, config: LearnConfig) -> SolvedTr
     tree = cluster(step, Z, placed, config)
     del Z
     levels = step("levels", propagate, examples, tree)
-    ranges = plan_level_ranges(tree, levels, len(examples.X), step.cuts)
+    root = np.array([0, len(examples.X)])
+    instances_of = [root, *(rows.indptr for rows in levels[: tree.depth - 1])]
+    ranges = plan_ranges(list(zip(instances_of, tree.offsets, strict=True)), step.cuts)
     if config.negatives == "tfn":  # teacher forcing: no layer waits for another
         task = partial(_solve_range, examples, tree, levels, None, config)
         return SolvedTree(tree, ranges, step.map("solve", task, ranges))
@@ -160,71 +163,42 @@ def cluster(step: Steps, Z: Csr, placed: Ids, config: LearnConfig) -> LabelTree:
     Cuts are seeded by their place, so a subtree is cut as it would be inside the whole tree; a node
     at the top is cut by a sample.
     """
-    if len(placed) <= step.cuts.tree_labels:
-        return step("tree", _build_tree, Z, placed, config, step.threads)
-    sizes = {"most": step.cuts.tree_labels, "n_sampled": step.cuts.sampled_labels}
-    order, subtrees = step("tree.top", _cut_top, Z, config, step.threads, **sizes)
-    task = partial(_cut_subtree, Z, order, config)
-    parts = step.map("tree.part", task, subtrees, is_wide=True)
     splits = plan_splits(len(placed), config.branching, config.max_leaf_size)
-    labels = placed[np.concatenate(parts)]
+    rule = {"max_iter": config.kmeans_max_iter, "seed": config.seed}
+    if len(placed) <= step.cuts.tree_labels:
+        return step("tree", _build_tree, Z, placed, splits, **rule, threads=step.threads)
+    most = {"most": step.cuts.tree_labels, "n_sampled": step.cuts.sampled_labels}
+    order, subtrees = step("tree.top", cut_top, Z, splits, **most, **rule, threads=step.threads)
+    task = partial(_cut_subtree, Z, order, splits, rule)
+    labels = placed[np.concatenate(step.map("tree.part", task, subtrees, is_wide=True))]
     return step("tree", LabelTree, labels, plan_offsets(len(placed), splits))
 
 
-def _build_tree(Z: Csr, placed: Ids, config: LearnConfig, threads: int) -> LabelTree:
-    tree = build_tree(
-        Z,
-        branching=config.branching,
-        max_leaf_size=config.max_leaf_size,
-        max_iter=config.kmeans_max_iter,
-        seed=config.seed,
-        threads=threads,
-    )
+def _build_tree(
+    Z: Csr, placed: Ids, splits: tuple[int, ...], *, max_iter: int, seed: int, threads: int
+) -> LabelTree:
+    tree = cut_labels(Z, splits, max_iter=max_iter, seed=seed, threads=threads)
     return LabelTree(placed[tree.labels], tree.offsets)
 
 
-def _cut_top(
-    Z: Csr, config: LearnConfig, threads: int, *, most: int, n_sampled: int
-) -> tuple[Ids, list[Subtree]]:
-    """Return the labels in the order of the subtrees, and these."""
-    return cut_top(
-        Z,
-        plan_splits(len(Z), config.branching, config.max_leaf_size),
-        most=most,
-        n_sampled=n_sampled,
-        max_iter=config.kmeans_max_iter,
-        seed=config.seed,
-        threads=threads,
-    )
-
-
-def _cut_subtree(Z: Csr, order: Ids, config: LearnConfig, subtree: Subtree, *, threads: int) -> Ids:
+def _cut_subtree(
+    Z: Csr,
+    order: Ids,
+    splits: tuple[int, ...],
+    rule: Mapping[str, int],
+    subtree: Subtree,
+    *,
+    threads: int,
+) -> Ids:
     """Return the labels of a subtree, in the order of the whole tree."""
     labels = order[subtree.begin : subtree.end]
-    inside = order_subtree(
-        Z.take(labels),
-        plan_splits(len(Z), config.branching, config.max_leaf_size),
-        subtree,
-        max_iter=config.kmeans_max_iter,
-        seed=config.seed,
-        threads=threads,
-    )
-    return labels[inside]
+    return labels[order_subtree(Z.take(labels), splits, subtree, **rule, threads=threads)]
 
 
 def propagate(examples: Examples, tree: LabelTree) -> tuple[Csr, ...]:
     """Return the positives of every node, level by level: nodes x instances."""
     pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
     return tuple(rows.transposed() for rows in propagate_labels(pairs, tree))
-
-
-def plan_level_ranges(
-    tree: LabelTree, levels: Sequence[Csr], n_instances: int, cuts: Cuts
-) -> list[Range]:
-    """Return the ranges of parents of all levels; the positives alone decide where they are cut."""
-    root = np.array([0, n_instances], dtype=np.int64)
-    instances = [root, *(rows.indptr for rows in levels[: tree.depth - 1])]
-    return plan_ranges(list(zip(instances, tree.offsets, strict=True)), cuts)
 
 
 def _select(examples: Examples, solved: SolvedTree, config: LearnConfig, threads: int) -> Csr:
@@ -304,28 +278,3 @@ def _pack_ranges(
         first = tree.offsets[level][ranges[0].begin : ranges[-1].end + 1]
         layers.append((first, [part.part for part in parts]))
     return pack_parents(layers, n_features, is_whole=False, precision=precision, threads=threads)
-
-
-def warn_of_tree(
-    n_unconverged: int, n_weights: int, n_classifiers: int, config: LearnConfig
-) -> None:
-    """Warn of classifiers that did not converge, and of a threshold that left almost nothing.
-
-    It is absolute: the larger the values of features are, the smaller are the weights they need.
-    """
-    if n_unconverged:
-        logger.warning(
-            "%s of %s classifiers did not converge within max_iter=%d passes; "
-            "a smaller C, scaled features or a larger max_iter may help",
-            f"{n_unconverged:,}",
-            f"{n_classifiers:,}",
-            config.max_iter,
-        )
-    if config.threshold > 0 and n_weights < n_classifiers:
-        logger.warning(
-            "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
-            "a lower threshold or features of smaller values may help",
-            config.threshold,
-            f"{n_weights:,}",
-            f"{n_classifiers:,}",
-        )

@@ -43,7 +43,7 @@ class Examples:
     instance_weights: Floats | None = None  # multiply the weights of positives, (n_instances,)
 
     def head(self, n_rows: int) -> Examples:
-        """The first instances with what they are positive for, and no more; nothing is copied."""
+        """Return the first instances with what they are positive for; nothing is copied."""
         return Examples(self.X.slice(0, n_rows), self.Y.slice(0, n_rows))
 
 
@@ -167,7 +167,7 @@ def find_pairs(
 
 
 def list_texts(queries: Strings, products: Products, config: TrainConfig) -> dict[str, Strings]:
-    """All that becomes features, in this order: queries, titles, and the text beside titles.
+    """List what becomes features, in this order: queries, titles, and the text beside titles.
 
     Titles are instances, or nothing is learned from them.
     """
@@ -203,7 +203,7 @@ def make_features(
 def name_products(
     values: NDArray[np.float64], ids: Strings, products: Products, *, threads: int = 1
 ) -> NDArray[np.float64]:
-    """Values of some products as values of all: those without one have zero."""
+    """Spread values of some products over all of them: those without one have zero."""
     return np.append(values, 0.0)[ids.index_of(products.ids, threads=threads)]
 
 
@@ -239,26 +239,26 @@ def fit_vectorizer(
 
 
 def count_queries(log: Log, pairs: Positives, *, threads: int) -> NDArray[np.float64]:
-    """How often each positive query occurred, (n_queries,); see `Log.shown`."""
+    """Count how often each positive query occurred, (n_queries,); see `Log.shown`."""
     at = log.queries.index_of(pairs.queries, threads=threads)
     counts: NDArray[np.float64] = log.query_counts(threads=threads)[at]
     return counts
 
 
 def make_examples(X: Csr, pairs: Positives, title_weight: float) -> Examples:
-    """The queries with their products, then each title with its own product, if X has titles."""
+    """Put queries with their products and, if X has titles, each title with its own product."""
     Y = from_scipy(pairs.pairs)
     return Examples(X, Y) if len(X) == len(Y) else _weigh_titles(X, Y, title_weight)
 
 
 def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
-    """Queries with their products, then each title with its own product."""
+    """Put queries with their products above titles, each with its own product."""
     rows = sp.vstack([X.to_scipy(), X_titles.to_scipy()], format="csr")
     return _weigh_titles(from_scipy(rows), Y, title_weight)
 
 
 def _weigh_titles(X: Csr, Y: Csr, title_weight: float) -> Examples:
-    """X has a row for each title below those of the queries, to which Y belongs."""
+    """Add a pair for each title; X has their rows below those of the queries."""
     n_products = len(X) - len(Y)
     weights = np.ones(len(X), dtype=np.float32)
     weights[len(Y) :] = title_weight

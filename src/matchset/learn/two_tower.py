@@ -84,7 +84,7 @@ class TwoTowerConfig:
             raise ValueError(f"title_share must be from 0 to 1; got {self.title_share}")
 
     def settle(self, n_pairs: int, n_titles: int) -> TwoTowerConfig:
-        """The same with what the data decides.
+        """Fill in the defaults that depend on the data.
 
         Chosen on training queries held back: of simulated shops with 80,000 to 490,000 pairs, where
         rates from 0.02 to 0.06 differed little, and of Home Depot (32,000 pairs, 55,000 titles).
@@ -116,7 +116,7 @@ class TwoTower:
     n_sampled: int | None = None  # pairs that it was trained on, where they are a sample
 
     def encode(self, texts: Csr, *, threads: int | None = None) -> Floats:
-        """Vectors of queries or titles, old or new, given as rows of features: (n, dimensions).
+        """Return vectors of queries or titles, given as rows of features: (n, dimensions).
 
         Of length one, or zero where a text has no feature with an embedding.
         """
@@ -124,7 +124,7 @@ class TwoTower:
         return encode_texts(rows, self.row_of, self.table, threads=count_threads(threads))
 
     def encode_titles(self, texts: Csr, *, threads: int | None = None) -> ByteVectors:
-        """Vectors of titles as bytes, as `vectors` holds them."""
+        """Return vectors of titles as bytes, as `vectors` holds them."""
         return quantize(self.encode(texts, threads=threads))
 
 
@@ -188,7 +188,7 @@ def train_two_tower(
 
 
 def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**31 - 1) -> Ids:
-    """Row of each feature that at least `min_df` queries and titles have; -1 for the others.
+    """Give a row to each feature that at least `min_df` queries and titles have, else -1.
 
     Of more than `most` features, the most frequent have a row; ties go to the smaller number.
     """
@@ -212,7 +212,7 @@ def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**3
 def select_pairs(
     X_queries: Csr, X_titles: Csr, Y: Csr, row_of: Ids, config: TwoTowerConfig
 ) -> TrainingPairs:
-    """Texts without the features that have no embedding, and pairs whose texts keep some."""
+    """Leave out features that have no embedding, and pairs whose texts keep none."""
     if (len(Y), Y.n_cols) != (shape := (len(X_queries), len(X_titles))):
         raise ValueError(f"Y must have shape {shape}; got {(len(Y), Y.n_cols)}")
     queries, titles = _take_rows(X_queries, row_of), _take_rows(X_titles, row_of)
@@ -232,7 +232,7 @@ def select_pairs(
 
 
 def _sample(entries: Offsets, most: int, seed: int) -> Offsets:
-    """One of each of `most` even ranges, so that every query keeps its share; all if no more."""
+    """Choose one of each of `most` even ranges, so that every query keeps its share."""
     if len(entries) <= most:
         return entries
     bounds = np.arange(most + 1) * len(entries) // most
@@ -302,7 +302,7 @@ def train_table(
 
 
 def _make_state(n_rows: int, config: TwoTowerConfig, *, threads: int) -> TowerState:
-    """Where training begins."""
+    """Return the state in which training begins."""
     table = np.empty((n_rows, config.dimensions), dtype=np.float32)
     _native.init_table(
         table.reshape(-1), dimensions=config.dimensions, seed=config.seed, threads=threads
@@ -312,7 +312,7 @@ def _make_state(n_rows: int, config: TwoTowerConfig, *, threads: int) -> TowerSt
 
 
 def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
-    """The rows of the table that each text has; in blocks, or NumPy takes 16 bytes of an entry."""
+    """Return the rows of each text; in blocks, or NumPy takes 16 bytes of an entry."""
     offsets, found = np.zeros(len(texts) + 1, dtype=np.int64), [np.empty(0, dtype=np.int32)]
     for begin in range(0, len(texts), _BLOCK):
         bounds = texts.indptr[begin : begin + _BLOCK + 1]

@@ -43,7 +43,7 @@ class WorkFolder:
         self._verified: set[str] = set()
 
     def has(self, name: str, form: Any) -> bool:
-        """Whether a result is there and whole; a damaged one is removed, to be made again."""
+        """Return whether a result is there and whole; remove a damaged one, to be made again."""
         folder = self.path / name
         if name in self._verified:
             return True
