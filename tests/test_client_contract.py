@@ -169,3 +169,9 @@ def test_the_command_evaluates_a_running_server(address, shop):
     with_training = evaluate(address, log, "--sample", 200, "--train", log)
     assert "warm product" in with_training.stdout
     assert "is it the log that the model was trained on?" in with_training.stderr
+
+
+def test_unknown_ids_of_a_filter_are_named(client, shop, caplog):
+    known = ms.load(shop / "model").products.ids[0]
+    client.match("sofa", where=[known, "nobody", "nothing"])
+    assert "does not know these ids in `where`: nobody, nothing" in caplog.text

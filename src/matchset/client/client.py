@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,9 +25,11 @@ from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
 from matchset.strings import Strings
 
+logger = logging.getLogger(__name__)
 TIMEOUT = 10.0
 RETRIES = 4
 CONNECTIONS = 4
+_SHOWN = 5  # unknown ids in a warning
 _FRAME = 64  # bytes of a body besides its queries and options, with some to spare
 
 
@@ -202,22 +205,23 @@ class Client:
 
         A product is `{"id": "N1", "title": "Garden lamp", "attributes": {"price": 49}}`. Fields
         that you leave out of a known product stay as they are. The server must be writable. When it
-        responds, the change is on disk and in every worker. A lost request is repeated, so give a
-        `version` if others write too.
+        responds, the change is on disk, and within a second in every worker. A lost request is
+        repeated, so give a `version` if others write too.
         """
         gone = list(Strings.of(remove, "remove"))
         body: dict[str, Any] = {"products": [dict(each) for each in products], "remove": gone}
         body |= {} if version is None else {"version": version}
         response = self._transport.post("/v1/products", body)
         with _reading_response(self._transport.url):
+            _warn(response["unknown"], "to remove")
             return int(response["generation"])
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> int:
-        """Remove products. Ids that the model does not know are skipped. See `upsert`."""
+        """Remove products; a warning names ids that the model does not know. See `upsert`."""
         return self.upsert([], remove=ids, version=version)
 
     def model(self) -> dict[str, Any]:
-        """What is served: version, matchers, attributes, limits, provenance."""
+        """Describe what is served: version, matchers, attributes, limits, provenance."""
         return self._transport.get("/v1/model")
 
     def close(self) -> None:
@@ -240,7 +244,7 @@ class Client:
         min_relative: float | None,
         **others: float | None,
     ) -> dict[str, Any]:
-        """The options that were given, as they are sent."""
+        """Return the options that were given, as they are sent."""
         least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
         given: dict[str, Any] = {"where": None if where is None else _to_json(where)}
         given |= {**others, "min_score": min_score, "min_relative": min_relative}
@@ -254,14 +258,14 @@ class Client:
             return int(model["products"]), dict(model["limits"])
 
     def _limit_k(self, k: int) -> int:
-        """A k beyond a small catalog gives all its products, even if it exceeds the limit."""
+        """Return k; beyond a small catalog all its products, even if it exceeds the limit."""
         if k <= DEFAULT_K:
             return k
         n_products, limits = self._limits
         return min(k, limits["k"]) if n_products <= limits["k"] else k
 
     def _split_queries(self, texts: Strings, options: Mapping[str, Any]) -> Iterator[list[str]]:
-        """The queries in batches within the server's limits."""
+        """Yield the queries in batches within the server's limits."""
         if len(texts) == 0:
             return
         _, limits = self._limits
@@ -278,13 +282,22 @@ class Client:
         yield batch
 
     def _request(self, queries: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to one request, with a result per query."""
+        """Return the response to one request, with a result per query."""
         response = self._transport.post("/v1/match", {"queries": queries, **options})
         with _reading_response(self._transport.url):
             results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
+            _warn(response.get("unknown", ()), "in `where`")
             return response
+
+
+def _warn(unknown: Sequence[str], where: str) -> None:
+    """Name ids that the model of the server does not know."""
+    if unknown:
+        more = "" if len(unknown) <= _SHOWN else f" and {len(unknown) - _SHOWN} more"
+        names = ", ".join(unknown[:_SHOWN])
+        logger.warning("the model does not know these ids %s: %s%s", where, names, more)
 
 
 @contextmanager
@@ -298,7 +311,7 @@ def _reading_response(url: str) -> Iterator[None]:
 
 
 def _to_json(where: Where) -> str | list[str]:
-    """A filter as it is sent: its expression, or the ids that it allows."""
+    """Return a filter as it is sent: its expression, or the ids that it allows."""
     if isinstance(where, str):
         if not where:  # to a server, that is no filter
             parse(where)
@@ -324,7 +337,7 @@ Hits = Sequence[Mapping[str, Any]]
 
 
 def _split(hits: Hits, has_titles: bool) -> tuple[list[str], list[float], list[str] | None]:
-    """Ids, scores and titles; a missing title is empty, and None if all are missing."""
+    """Return ids, scores and titles; a missing title is empty, and None if all are missing."""
     if hits:
         has_titles = any("title" in hit for hit in hits)
     titles = [hit.get("title") or "" for hit in hits] if has_titles else None
@@ -332,7 +345,7 @@ def _split(hits: Hits, has_titles: bool) -> tuple[list[str], list[float], list[s
 
 
 def _to_matches(queries: Strings, found: Sequence[Hits], has_titles: bool) -> Matches:
-    """Results as flat arrays over the products that occur in them, in order of occurrence."""
+    """Return results as flat arrays over the products in them, in order of occurrence."""
     hits = [hit for products in found for hit in products]
     ids, scores, titles = _split(hits, has_titles)
     label_of: dict[str, int] = {}

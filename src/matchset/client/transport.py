@@ -7,29 +7,22 @@ import math
 import os
 import random
 import re
+import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import HTTPError, InvalidHeader, LocationParseError, MaxRetryError
-from urllib3.util import Retry, Timeout, Url, parse_url
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import Timeout, Url, parse_url
 
-from matchset.client.bounded import (
-    MAX_BYTES,
-    ResponseTooLargeError,
-    limit_time,
-    make_pool,
-    seconds_left,
-)
 from matchset.errors import FilterError, ServerError
 
+MAX_BYTES = 256_000_000  # of a response; a server's own limit is 64 MB
+_CHUNK = 1 << 20  # bytes of a response between two looks at the clock
 # Overloaded, restarting, or behind a proxy that could not reach it. The same request twice is the
 # same as once, so all may be repeated.
 _RETRIED = (429, 502, 503, 504)
 _FIRST_WAIT = 0.1  # seconds before the second attempt, doubled before each later one
-_JITTER = (0.75, 1.25)  # random factor of a wait, so that clients do not come back together
-_RETRY_AFTER_JITTER = (1.0, 1.25)  # the same, for the wait that a server asks for
 _MAX_WAIT = 10.0  # seconds, even if a server asks for more
 # Errors in what the caller asked for: an unknown product is one, a wrong path is not.
 _CALLER_ERRORS = range(400, 500)
@@ -40,31 +33,6 @@ _NOT_CALLER_ERRORS = (
     "bad_host",
     "method_not_allowed",
 )
-
-
-class PatientRetry(Retry):
-    """Retries after random waits that grow, or after the wait that the server asks for."""
-
-    def get_backoff_time(self) -> float:
-        """Seconds before the next attempt; urllib3 would make the second one at once."""
-        doubled: float = _FIRST_WAIT * 2 ** (len(self.history) - 1)
-        wait = min(doubled, _MAX_WAIT) * random.uniform(*_JITTER)  # noqa: S311
-        return min(wait, seconds_left())
-
-    def is_exhausted(self) -> bool:
-        """Whether there is neither an attempt nor time left."""
-        return seconds_left() == 0 or super().is_exhausted()
-
-    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
-        """Seconds that the server asks to wait, with some jitter: it asks every caller the same."""
-        try:
-            seconds = super().get_retry_after(response)
-        except (InvalidHeader, ValueError):
-            return None
-        if seconds is None:
-            return None
-        wait = min(seconds, _MAX_WAIT) * random.uniform(*_RETRY_AFTER_JITTER)  # noqa: S311
-        return min(wait, seconds_left())
 
 
 class Transport:
@@ -82,32 +50,18 @@ class Transport:
         for name, value, least in (("retries", retries, 0), ("connections", connections, 1)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}; got {value}")
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if api_key is not None:
-            headers["Authorization"] = f"Bearer {_check_key(api_key)}"
-        self._seconds = timeout
-        self._make_pool = partial(
-            make_pool,
-            maxsize=connections,
-            headers=headers,
-            timeout=Timeout(connect=timeout, read=timeout),
-            retries=PatientRetry(
-                total=retries,
-                redirect=0,  # the key is only for this server
-                status_forcelist=_RETRIED,
-                allowed_methods=None,
-                raise_on_status=False,
-                raise_on_redirect=False,
-            ),
-        )
-        self._pools = {os.getpid(): self._make_pool()}
+            self._headers["Authorization"] = f"Bearer {_check_key(api_key)}"
+        self._seconds, self._retries, self._n_connections = timeout, retries, connections
+        self._pools: dict[int, urllib3.PoolManager] = {}
 
     def get(self, path: str) -> dict[str, Any]:
-        """The response to a GET."""
+        """Return the response to a GET."""
         return self._call("GET", path, None)
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a POST of JSON."""
+        """Return the response to a POST of JSON."""
         return self._call("POST", path, body)
 
     def close(self) -> None:
@@ -119,38 +73,91 @@ class Transport:
         """The pool of this process: on its parent's connections it could read others' responses."""
         pool = self._pools.get(os.getpid())
         if pool is None:
-            pool = self._pools.setdefault(os.getpid(), self._make_pool())
+            pool = urllib3.PoolManager(maxsize=self._n_connections, headers=self._headers)
+            pool = self._pools.setdefault(os.getpid(), pool)
         return pool
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return a response, after as many attempts as help; all have one deadline.
+
+        urllib3's own retries know of no deadline.
+        """
         data = None if body is None else encode(body)
+        deadline = time.monotonic() + self._seconds
+        for attempt in range(self._retries + 1):
+            wait, fault = _FIRST_WAIT * 2**attempt, None
+            try:
+                status, headers, content = self._send(method, path, data, deadline)
+            except ServerError:
+                raise
+            except (HTTPError, OSError) as error:
+                fault = error
+            else:
+                if status not in _RETRIED:
+                    break
+                wait = _read_wait(headers.get("Retry-After"), wait)
+            wait = min(wait, _MAX_WAIT) * random.uniform(1.0, 1.25)  # noqa: S311  # not together
+            if attempt < self._retries and time.monotonic() + wait < deadline:
+                time.sleep(wait)
+            elif fault is None:
+                break
+            else:
+                raise ServerError(f"no answer: {_reason(fault)}", url=self.url) from fault
+        answer = _decode(content)
+        if status == 200 and answer is not None:
+            return answer
+        raise _to_error(self.url, status, answer, body or {})
+
+    def _send(
+        self, method: str, path: str, data: bytes | None, deadline: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request once, and read its response as it comes."""
+        seconds = max(deadline - time.monotonic(), 0.001)
+        # Encoded responses are not asked for: a small one could be large decoded.
+        response = self._pool.request(
+            method,
+            self.url + path,
+            body=data,
+            preload_content=False,
+            decode_content=False,
+            redirect=False,  # the key is only for this server
+            retries=False,
+            timeout=Timeout(total=seconds),
+        )
         try:
-            with limit_time(self._seconds):
-                # Encoded responses are not asked for: a small one could be large decoded.
-                # Redirects: before 2.5 urllib3 follows them unless told so here.
-                response = self._pool.request(
-                    method, self.url + path, body=data, decode_content=False, redirect=False
-                )
-        except ResponseTooLargeError:
-            rule = f"a response must have at most {MAX_BYTES:,} bytes; got more"
-            raise ServerError(rule, url=self.url) from None
-        except MaxRetryError as error:
-            raise ServerError(f"no answer: {_reason(error)}", url=self.url) from error
-        except HTTPError as error:
-            raise ServerError(f"no answer: {error}", url=self.url) from error
-        content = _decode(response.data)
-        if response.status == 200 and content is not None:
-            return content
-        raise _to_error(self.url, response.status, content, body or {})
+            content = self._read(response, deadline)
+        except BaseException:
+            response.close()  # the rest may be on its way: nobody may use the connection
+            raise
+        response.release_conn()
+        return response.status, response.headers, content
+
+    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        n_bytes = 0
+        while part := response.read1(_CHUNK):
+            parts.append(part)
+            n_bytes += len(part)
+            if n_bytes > MAX_BYTES:
+                rule = f"a response must have at most {MAX_BYTES:,} bytes; got more"
+                raise ServerError(rule, url=self.url)
+            if time.monotonic() > deadline:
+                raise TimeoutError("timed out")
+        return b"".join(parts)
+
+
+def _read_wait(asked: str | None, otherwise: float) -> float:
+    """Return the seconds that a server asks to wait."""
+    return min(float(asked), _MAX_WAIT) if asked and re.fullmatch(r"\d{1,9}", asked) else otherwise
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON."""
+    """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _decode(data: bytes) -> dict[str, Any] | None:
-    """A JSON object, or None if it is not one."""
+    """Return a JSON object, or None if it is not one."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -161,7 +168,7 @@ def _decode(data: bytes) -> dict[str, Any] | None:
 def _to_error(
     url: str, status: int, content: Mapping[str, Any] | None, body: Mapping[str, Any]
 ) -> Exception:
-    """What a local matcher would raise, or else a ServerError."""
+    """Return what a local matcher would raise, or else a ServerError."""
     error = (content or {}).get("error")
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         rule = f"a matchset server must answer with JSON; got status {status}"
@@ -175,14 +182,14 @@ def _to_error(
     return ServerError(message, url=url, status=status, code=code)
 
 
-def _reason(error: MaxRetryError) -> str:
-    """Why the last attempt failed, without the names of urllib3's objects and numbers of errors."""
-    text = re.sub(r"^(<.*?>|\w+\(.*?\)): |\[Errno -?\d+\] ", "", str(error.reason or error))
+def _reason(error: Exception) -> str:
+    """Return why an attempt failed, without the names of urllib3's objects and error numbers."""
+    text = re.sub(r"^(<.*?>|\w+\(.*?\)): |\[Errno -?\d+\] ", "", str(error))
     return text.replace("Failed to establish a new connection: ", "")
 
 
 def _check_url(url: str) -> str:
-    """A server's address, checked, without a trailing slash."""
+    """Return a server's address, checked, without a trailing slash."""
     if not isinstance(url, str):
         raise TypeError(f"url must be str; got {type(url).__name__}")
     try:
@@ -200,7 +207,7 @@ def _check_url(url: str) -> str:
 
 
 def _check_key(key: str) -> str:
-    """A key that fits into a header; errors never show it."""
+    """Return a key that fits into a header; errors never show it."""
     if not isinstance(key, str):
         raise TypeError(f"api_key must be str; got {type(key).__name__}")
     if not key or not all("!" <= character <= "~" for character in key):

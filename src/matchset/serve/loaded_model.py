@@ -165,6 +165,11 @@ class LoadedModel:
             if label < 0 or allowed[label]
         ]
 
+    def find_labels(self, ids: Sequence[str]) -> list[int]:
+        """Return the label of each id, -1 if the model does not know it."""
+        labels: list[int] = self._products.index_of(list(ids)).tolist()
+        return labels
+
     def require_attributes(self, names: Sequence[str]) -> None:
         """Raise an error about an attribute that the catalog does not have."""
         known = self._products.attributes

@@ -60,7 +60,14 @@ class Handlers:
         """Return the best products for each of many queries."""
         asked = await read_json(request, self._worker, read_batch)
         version, answer = await self._match(request, asked)
-        return model_response(version, answer.to_batch())
+        return model_response(version, answer.to_batch(self._find_unknown(asked.options.where)))
+
+    def _find_unknown(self, where: str | tuple[str, ...] | None) -> list[str]:
+        """Return the ids of a filter that the model does not know."""
+        if not isinstance(where, tuple):
+            return []
+        labels = self._worker.model.find_labels(where)
+        return [product for product, label in zip(where, labels, strict=True) if label < 0]
 
     async def _match(self, request: Request, asked: MatchRequest) -> tuple[str, Answer]:
         worker, model = self._worker, self._worker.model
@@ -127,9 +134,7 @@ class Handlers:
         return await self._write(ProductsRequest(remove=(removal.id,), version=removal.version))
 
     async def _write(self, wanted: ProductsRequest) -> Response:
-        model = self._worker.model  # it serves every product of an earlier response
-        found = model.matchers[model.default].products.index_of(list(wanted.remove))
-        unknown = [one for one, label in zip(wanted.remove, found, strict=True) if label < 0]
+        unknown = self._find_unknown(wanted.remove)
         written = await self._worker.write_in_thread(wanted)
         content = {"generation": written.generation, "unknown": unknown}
         return model_response(written.version, content)

@@ -91,6 +91,10 @@ class BatchResponse(OfModel):
 
     matcher: str
     results: tuple[Result, ...]
+    unknown: (
+        Annotated[tuple[str, ...], Meta(description="Ids of `where` that the model does not know.")]
+        | UnsetType
+    ) = UNSET
     experiment: Annotated[str, Meta(description="That the unit is in.")] | UnsetType = UNSET
     arm: Annotated[str, Meta(description="The arm that answered, or `interleaved`.")] | (
         UnsetType

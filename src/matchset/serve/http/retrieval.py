@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from matchset import _native
 from matchset.matchers.fusion import fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
@@ -56,9 +58,10 @@ class Answer:
         """Return the body of a response to one query."""
         return self.head + self.results[0].body[1:]
 
-    def to_batch(self) -> bytes:
-        """Return the body of a response to many queries."""
-        return b'%b"results":[%b]}' % (self.head, b",".join(one.body for one in self.results))
+    def to_batch(self, unknown: Sequence[str] = ()) -> bytes:
+        """Return the body of a response to many queries; `unknown` are ids of its filter."""
+        head = self.head + b'"unknown":%b,' % msgspec.json.encode(unknown) if unknown else self.head
+        return b'%b"results":[%b]}' % (head, b",".join(one.body for one in self.results))
 
 
 # How a request for products is answered. Another room may wrap it, to choose the matcher before
