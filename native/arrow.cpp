@@ -221,8 +221,8 @@ ArrowArrayStream& shared(ArrowArrayStream* reader) { return *static_cast<SharedR
 
 }  // namespace
 
-std::vector<ArrowColumn> read_arrow_stream(
-    ArrowArrayStream& stream, std::span<const std::string> coded, const std::function<void()>& after_batch) {
+std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<const std::string> coded,
+                                           const std::function<void()>& after_batch) {
   if (!stream.release || !stream.get_schema || !stream.get_next)
     throw std::runtime_error("the Arrow stream was already read");
   Released<ArrowSchema> schema;

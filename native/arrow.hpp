@@ -66,8 +66,8 @@ struct ArrowColumn {
 // Reads a stream to its end. Text columns named in `coded` come as codes into their distinct values,
 // numbered by first appearance. Throws std::runtime_error on a failing stream or an unknown format.
 // The caller releases the stream; what the stream hands out is always released here.
-std::vector<ArrowColumn> read_arrow_stream(
-    ArrowArrayStream& stream, std::span<const std::string> coded, const std::function<void()>& after_batch);
+std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<const std::string> coded,
+                                           const std::function<void()>& after_batch);
 
 // A stream that several readers may open: each sees the schema, and together they see every batch once.
 // DuckDB opens a source several times for its schema and reads it once; most streams open only once.
