@@ -62,6 +62,23 @@ def test_sessions_are_named_or_left_out():
         assert (report.searches, report.without_product) == (0, 2)
 
 
+def test_searches_and_clicks_may_be_tables_of_their_own(tmp_path):
+    frame = pl.DataFrame(ROWS, schema=HEADER, orient="row")
+    is_search = pl.col("product_id").is_null()
+    clicks = frame.filter(~is_search & pl.col("query").is_null()).drop("query")
+    for name in ("query", "wanted"):
+        searches = frame.filter(is_search).drop("product_id", "event").rename({"query": name})
+        searches.write_csv(tmp_path / "searches.csv")
+        clicks.write_parquet(tmp_path / "clicks.parquet")
+        files = [tmp_path / "clicks.parquet", tmp_path / "searches.csv"]
+        log = ms.read_log(files, query=name)
+        assert rows_of(log) == {pair: n for pair, n in JOINED.items() if "boots" not in pair}
+        assert (log.report.searches, log.report.joined) == (2, 3)
+    clicks.drop("session_id").write_parquet(tmp_path / "clicks.parquet")
+    with pytest.raises(DataError, match=r"clicks.parquet: query= must name a column"):
+        ms.read_log(files)
+
+
 def test_of_searches_in_one_moment_the_text_decides_in_any_order():
     rows = [(q, None, "search", f"{T}00:00Z", "u", "1") for q in ("b", "a", "c")]
     for order in (rows, rows[::-1]):

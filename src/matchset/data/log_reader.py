@@ -142,15 +142,29 @@ def open_log(
     with open_tables(source, is_ordered=strict, encoding=encoding) as (connection, (tables,)):
         check_time_format(connection, time_format)
         of_log = join_ubi(tables, tables) if is_ubi(tables) else tables
-        found = [
-            LogTable(table, _find_roles(table, choices), time_format, decimal) for table in of_log
-        ]
+        find = _find_roles_of_half if len(of_log) > 1 else _find_roles
+        found = [LogTable(table, find(table, choices), time_format, decimal) for table in of_log]
         yield connection, found
 
 
 def _find_roles(table: Table, choices: Mapping[str, ColumnChoice]) -> dict[str, str]:
     names = {**LOG_NAMES, **VISITOR_NAMES}
     return choose_columns(table, names, choices, required=("query", "product"))
+
+
+def _find_roles_of_half(table: Table, choices: Mapping[str, ColumnChoice]) -> dict[str, str]:
+    """Find the columns in one of several tables: of searches alone, of clicks alone, or of both."""
+    names = {**LOG_NAMES, **VISITOR_NAMES}
+    known = {*table.columns, *table.fields}
+    there = {
+        role: None if role in ("query", "product") and choice not in known else choice
+        for role, choice in choices.items()
+    }
+    roles = choose_columns(table, names, there)
+    n_needed = len({"query", "product"} & roles.keys())
+    is_half = n_needed == 1 and {"session", "timestamp"} <= roles.keys()
+    is_whole = n_needed == 2 and there == choices
+    return roles if is_half or is_whole else _find_roles(table, choices)
 
 
 def read_checked(

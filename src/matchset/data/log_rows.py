@@ -33,7 +33,7 @@ class LogTable:
     """A table, the column of each role in it, and how its times and counts are written."""
 
     table: Table
-    roles: Mapping[str, str]  # query, product and perhaps event, timestamp, count, user, session
+    roles: Mapping[str, str]  # query, product, and perhaps event, timestamp, count, user, session
     time_format: str | None = None
     decimal: Decimal | None = None
 
@@ -43,6 +43,11 @@ class LogTable:
         The values that can be faulty are there as text too, to be shown in a message.
         """
         table, roles = self.table, self.roles
+        query = product = "NULL::VARCHAR"
+        if "query" in roles:  # one of several tables may have searches or clicks alone
+            query = _if_short(text_of(table, roles["query"]))
+        if "product" in roles:
+            product = _if_short(id_of(table, roles["product"]))
         event, day, time, count = "NULL", str(NO_DAY), f"{NO_TIME}::BIGINT", "1::DOUBLE"
         if "event" in roles:
             event = text_of(table, roles["event"])
@@ -68,8 +73,7 @@ class LogTable:
             f"WHEN day IS NULL THEN {Fault.TIMESTAMP:d} ELSE {Fault.NONE:d} END)::UTINYINT "
             f"AS fault FROM (SELECT * REPLACE (if({is_day}, day::INTEGER, NULL) AS day, "
             f"if({is_day}, time, NULL) AS time) FROM "
-            f"(SELECT {_if_short(text_of(table, roles['query']))} AS query, "
-            f"{_if_short(id_of(table, roles['product']))} AS product, "
+            f"(SELECT {query} AS query, {product} AS product, "
             f"coalesce({event}, '') AS event, {day} AS day, {time} AS time, {count} AS count, "
             f"{visitor}, {shown} FROM {table.sql(*files)}))"
         )
