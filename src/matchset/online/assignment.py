@@ -13,14 +13,14 @@ from matchset.online.definition import Arm, Experiment
 
 
 def assign(experiment: Experiment, unit: str) -> Arm:
-    """The arm that a unit sees."""
+    """Return the arm that a unit sees."""
     digest = _hash(experiment, unit, digest_size=8, person=b"matchset arm")
     place = int.from_bytes(digest.digest(), "big") / 2**64
     return experiment.arms[bisect_right(experiment.ends, place)]
 
 
 def hide_unit(experiment: Experiment, unit: str) -> str:
-    """The unit as records name it: the same text for the same unit, and no way back.
+    """Return the unit as records name it: the same text for the same unit, and no way back.
 
     Whoever knows the salt can still tell whether a record belongs to a unit that they know.
     """
@@ -28,7 +28,7 @@ def hide_unit(experiment: Experiment, unit: str) -> str:
 
 
 def flip_coins(experiment: Experiment, unit: str, query: str, n: int) -> list[bool]:
-    """N coins for a unit and a (normalized) query; more of them begin with the same ones."""
+    """Flip n coins for a unit and a (normalized) query; more of them begin with the same ones."""
     parts = (_encode(unit), _encode(query))
     sizes = b"".join(len(part).to_bytes(4, "big") for part in parts)
     drawn = shake_256(b"".join((experiment.key, sizes, *parts))).digest((n + 7) // 8)

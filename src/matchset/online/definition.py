@@ -120,13 +120,13 @@ class Experiment:
                     raise ValueError(f"arm {arm.name!r}: {rule}; got {matcher!r}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; `from_dict` reads them."""
+        """Return plain values, for JSON; `from_dict` reads them."""
         arms = [_arm_to_dict(arm, has_share=not self.is_interleaved) for arm in self.arms]
         return {**asdict(self), "arms": arms}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """An experiment of plain values, as in a TOML file; an error says what is wrong."""
+        """Return an experiment of plain values, as in a TOML file; an error says what is wrong."""
         given = dict(values)
         _check_fields("an experiment", given, {field.name for field in fields(cls)})
         for name, kind in (("name", str), ("salt", str), ("mode", str), ("depth", int)):
@@ -195,7 +195,7 @@ def _read_rule(name: str, given: Mapping[str, Any], matchers: tuple[str, ...]) -
 
 
 def _arm_to_dict(arm: Arm, *, has_share: bool) -> dict[str, Any]:
-    """An arm as a TOML file has it."""
+    """Return an arm as a TOML file has it."""
     named: dict[str, Any] = {"name": arm.name, "matchers": list(arm.matchers)}
     if len(arm.matchers) == 1:
         named = {"name": arm.name, "matcher": arm.matchers[0]}

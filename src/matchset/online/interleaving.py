@@ -31,7 +31,7 @@ class Interleaved:
 def interleave(
     experiment: Experiment, unit: str, query: str, a: Sequence[str], b: Sequence[str], k: int
 ) -> Interleaved:
-    """The first k products that two arms draft; a and b are ids, best first, none twice."""
+    """Return the first k products that two arms draft; a and b are ids, best first, none twice."""
     a, b = list(a), list(b)
     coins = flip_coins(experiment, unit, normalize(query), min(k, max(len(a), len(b), 1)))
     ids, teams = draft(a, b, k, coins)
@@ -53,7 +53,7 @@ def interleave(
 def draft(
     a: Sequence[str], b: Sequence[str], k: int, coins: Sequence[bool]
 ) -> tuple[list[str], list[Origin]]:
-    """Products in the order in which they are drafted, and by whom; a is first where a coin is."""
+    """Draft products in turns; return them and by whom. Where a coin is true, a is first."""
     ids: list[str] = []
     teams: list[Origin] = []
     taken: set[str] = set()

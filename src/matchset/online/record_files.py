@@ -87,7 +87,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def _describe(experiment: Experiment) -> dict[str, Any]:
-    """What must stay; the salt as a digest, as the hashed units lie beside it."""
+    """Return what must stay; the salt as a digest, as the hashed units lie beside it."""
     values = json.loads(json.dumps(experiment.to_dict()))
     values["salt"] = blake2b(experiment.key, digest_size=16).hexdigest()
     return dict(values)

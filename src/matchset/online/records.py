@@ -35,7 +35,7 @@ class QueryRecord:
     model_version: str
 
     def to_dict(self) -> dict[str, Any]:
-        """A document of UBI's queries."""
+        """Return a document of UBI's queries."""
         attributes: dict[str, Any] = {
             "experiment": self.experiment,
             "arm": self.arm,
@@ -68,7 +68,7 @@ class EventRecord:
     revenue: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A document of UBI's events."""
+        """Return a document of UBI's events."""
         attributes: dict[str, Any] = {
             "object": {"object_id": self.product, "object_id_field": _FIELD}
         }
@@ -99,7 +99,7 @@ class ShadowRecord:
     query: str | None = None  # only if queries may be logged
 
     def to_dict(self) -> dict[str, Any]:
-        """A document of UBI's queries; the text of the query may be missing."""
+        """Return a document of UBI's queries; the text of the query may be missing."""
         return {
             "application": APPLICATION,
             "query_id": self.query_id,
@@ -117,13 +117,13 @@ class ShadowRecord:
 
 
 def write_record(record: QueryRecord | EventRecord) -> bytes:
-    """A record as one line of JSON."""
+    """Return a record as one line of JSON."""
     text = json.dumps(record.to_dict(), ensure_ascii=False, separators=(",", ":"))
     return text.encode() + b"\n"
 
 
 def timestamp_now() -> str:
-    """The time as records have it: ISO 8601 in UTC, with milliseconds."""
+    """Return the time as records have it: ISO 8601 in UTC, with milliseconds."""
     seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
     return f"{_name_second(seconds)}.{milliseconds:03}Z"
 

@@ -64,11 +64,11 @@ class SessionRows:
         return np.asarray(self.second // SECONDS)
 
     def is_kind(self, *kinds: EventKind) -> NDArray[np.bool_]:
-        """Which rows are events of some kinds, (n_rows,)."""
+        """Return which rows are events of some kinds, (n_rows,)."""
         return np.array([kind_of(name) in kinds for name in self.events], np.bool_)[self.event]
 
     def searches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The number of each row's search, and the first row of each search.
+        """Return the number of each row's search, and the first row of each search.
 
         A search is a query in a visit: a second page or a reload is the same search.
         """
@@ -77,7 +77,7 @@ class SessionRows:
         return number, first
 
     def began(self) -> NDArray[np.int64]:
-        """The second at which each search began, NO_SECOND if unknown, (n_searches,)."""
+        """Return the second at which each search began, NO_SECOND if unknown, (n_searches,)."""
         number, first = self.searches()
         latest = np.iinfo(np.int64).max
         began = np.full(len(first), latest)
@@ -135,7 +135,7 @@ def read_session_rows(
 
 
 def has_visitors(source: TableSource, *, memory: Memory = DEFAULT_MEMORY) -> bool:
-    """Whether a log has a column with a usual name of a user or a session."""
+    """Return whether a log has a column with a usual name of a user or a session."""
     with limit_memory(memory), open_tables(source) as (_, (tables,)):
         names = {name for usual in VISITOR_NAMES.values() for name in usual}
         return all(names & {column.lower() for column in table.columns} for table in tables)

@@ -46,7 +46,7 @@ class Batch:
 def split_validation(
     examples: Examples, config: DSSMConfig
 ) -> tuple[tuple[Indices, Indices], Indices]:
-    """Pairs to train on, as queries and products, and the queries that measure recall."""
+    """Return pairs to train on, as queries and products, and the queries that measure recall."""
     answered = np.flatnonzero(np.diff(examples.positives.indptr))
     n_validation = min(int(config.validation_share * len(answered)), config.validation_queries)
     order = np.random.default_rng(config.seed).permutation(answered)
@@ -81,18 +81,18 @@ def draw_batches(
 
 
 def count_batches(pairs: tuple[Indices, Indices], config: DSSMConfig) -> int:
-    """Batches per epoch, of almost equal size."""
+    """Count the batches of an epoch, of almost equal size."""
     return math.ceil(len(pairs[0]) / config.batch_size)
 
 
 def take_rows(matrix: Csr, rows: Indices) -> tuple[Ids, Offsets]:
-    """The columns of some rows, one row after another, and where each row starts."""
+    """Return the columns of some rows, one row after another, and where each row starts."""
     entries, starts = take_entries(matrix.indptr, rows)
     return matrix.indices[entries], starts
 
 
 def _find_columns(matrix: Csr, queries: Indices, column_of: Indices) -> tuple[Indices, Indices]:
-    """The entries of these rows, as indices into `queries` and columns of the batch."""
+    """Return the entries of these rows, as indices into `queries` and columns of the batch."""
     products, starts = take_rows(matrix, queries)
     columns = column_of[products]
     is_there = columns >= 0

@@ -48,7 +48,7 @@ class DSSMWithInt8(SpaceMatcher):
         return self.space.tower.dimensions if self.axes is None else self.axes.shape[1]
 
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
-        """Labels and cosines of the k nearest products of each vector, best first.
+        """Return labels and cosines of the k nearest products of each vector, best first.
 
         Vectors are what `encode` gives; one of zeros gets nothing.
         """
@@ -92,13 +92,13 @@ def round_space(space: Space, dimensions: int | None) -> DSSMWithInt8:
 
 
 def find_axes(vectors: Floats, n: int) -> Floats:
-    """The n principal axes of vectors, as columns: directions in which they are longest."""
+    """Return the n principal axes of vectors, as columns: directions in which they are longest."""
     _, axes = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)  # ascending
     return np.ascontiguousarray(axes[:, ::-1][:, :n], dtype=np.float32)
 
 
 def _project(vectors: Floats, axes: Floats | None) -> Floats:
-    """Vectors along the axes, with zeros up to a multiple of what the kernel takes."""
+    """Project vectors on the axes, with zeros up to a multiple of what the kernel takes."""
     # Added pair by pair: the sums of a matrix product depend on the size of the batch.
     chosen = vectors if axes is None else np.einsum("ij,jk->ik", vectors, axes)
     missing = _pad(chosen.shape[1]) - chosen.shape[1]

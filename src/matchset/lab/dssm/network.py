@@ -53,12 +53,12 @@ class Network:
         self.norm = nn.BatchNorm1d(dimensions, device=device)
 
     def embed(self, rows: Tensor, local: Tensor, starts: Tensor) -> Tensor:
-        """Unit vectors of texts from the embeddings that they use, (n_texts, dimensions)."""
+        """Return unit vectors of texts from the embeddings that they use, (n_texts, dimensions)."""
         pooled = functional.embedding_bag(local, rows, starts, mode="mean")
         return functional.normalize(torch.tanh(self.norm(pooled)))
 
     def compare(self, examples: Examples, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Cosines of a batch, (n_pairs, n_columns), and the rows of the table it used."""
+        """Return cosines of a batch, (n_pairs, n_columns), and the rows of the table it used."""
         query_ids, query_starts = take_rows(examples.queries, batch.queries)
         title_ids, title_starts = take_rows(examples.titles, batch.products)
         starts = np.concatenate([query_starts[:-1], title_starts[:-1] + len(query_ids)])
@@ -72,7 +72,7 @@ class Network:
         return vectors[:n_queries] @ vectors[n_queries:].T, indices, rows
 
     def update_rows(self, indices: Tensor, rows: Tensor, learning_rate: float) -> None:
-        """One step of row-wise Adagrad: rare n-grams keep a high learning rate."""
+        """Take one step of row-wise Adagrad: rare n-grams keep a high learning rate."""
         gradient = rows.grad
         with torch.no_grad():
             squares = self.squares[indices] + gradient.square().mean(dim=1)
@@ -81,7 +81,7 @@ class Network:
             self.table[indices] = rows - rates[:, None] * gradient
 
     def fold(self) -> tuple[Floats, Floats]:
-        """Embeddings and shift such that tanh(mean + shift) is what the trained network gives."""
+        """Return embeddings and shift: tanh(mean + shift) is what the trained network gives."""
         with torch.no_grad():
             scale = self.norm.weight / torch.sqrt(self.norm.running_var + self.norm.eps)
             shift = self.norm.bias - self.norm.running_mean * scale
@@ -155,7 +155,7 @@ class _Optimizer:
         self.n_steps = config.epochs * self._n_batches
 
     def run(self, epoch: int) -> None:
-        """One pass over all pairs."""
+        """Return one pass over all pairs."""
         network, config = self._network, self._config
         rng = np.random.default_rng([config.seed, epoch])
         network.norm.train()
@@ -173,7 +173,7 @@ class _Optimizer:
 def _measure_recall(
     embeddings: Floats, shift: Floats, examples: Examples, validation: Indices
 ) -> float:
-    """Mean recall of the validation queries."""
+    """Measure the mean recall of the validation queries."""
     titles = torch.from_numpy(pool_rows(examples.titles.to_scipy(), embeddings, shift))
     queries = pool_rows(examples.queries.to_scipy()[validation], embeddings, shift)
     positives = examples.positives.to_scipy()[validation]

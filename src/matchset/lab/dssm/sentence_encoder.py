@@ -42,7 +42,7 @@ class Encoder:
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Self:
-        """The encoder in a folder."""
+        """Return the encoder in a folder."""
         return cls(digest_folder(Path(folder)), Path(folder))
 
     @cached_property
@@ -59,7 +59,7 @@ class Encoder:
         return package.SentenceTransformer(str(folder), local_files_only=True)
 
     def encode(self, texts: Strings, *, at_once: int = 1) -> Floats:
-        """A unit vector per text, (n_texts, dimensions).
+        """Return a unit vector per text, (n_texts, dimensions).
 
         One at a time, a text has the same vector alone and among others.
         """
@@ -77,7 +77,7 @@ class Encoder:
 
 
 def digest_folder(folder: Path) -> str:
-    """A checksum of all files of a folder, by their names and bytes."""
+    """Return a checksum of all files of a folder, by their names and bytes."""
     if not (folder / "modules.json").is_file():
         rule = f"must be a folder of sentence-transformers, with modules.json; got {folder}"
         raise ParameterError(rule, parameter="encoder")
@@ -163,5 +163,5 @@ class SentenceEncoder(Matcher):
 
 
 def _is_empty(texts: Strings) -> NDArray[np.bool_]:
-    """Which texts have nothing to encode, (n_texts,)."""
+    """Return which texts have nothing to encode, (n_texts,)."""
     return np.equal(normalize_strings(texts).lengths, 0)

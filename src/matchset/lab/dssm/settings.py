@@ -90,7 +90,7 @@ class DSSMConfig:
 
 
 def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
-    """A configuration from plain values, as in model files."""
+    """Return a configuration from plain values, as in model files."""
     values = dict(stored)
     known = [field.name for field in fields(DSSMConfig)]
     for key in values:
@@ -102,7 +102,7 @@ def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
 
 
 def import_extra(module: str, extra: str = "dssm", what: str = "DSSM") -> Any:
-    """A module of an extra, which `what` needs; an ImportError says how to install it."""
+    """Return a module of an extra, which `what` needs; an ImportError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

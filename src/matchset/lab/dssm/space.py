@@ -55,7 +55,7 @@ class Tower:
         return len(self.shift)
 
     def encode(self, texts: Strings, *, threads: int | None = 1) -> Floats:
-        """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
+        """Return a unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
         if len(texts) == 1:
             return self._encode_one(texts[0])
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -66,7 +66,7 @@ class Tower:
         return vectors
 
     def _encode_one(self, text: str) -> Floats:
-        """The fast path: a few microseconds count here."""
+        """Return the fast path: a few microseconds count here."""
         ids, _ = self.vectorizer.encode(text)
         if len(ids) == 0:
             return np.zeros((1, self.dimensions), dtype=np.float32)
@@ -76,7 +76,7 @@ class Tower:
 
 
 def pool_rows(rows: csr_array, embeddings: Floats, shift: Floats) -> Floats:
-    """Unit vectors of rows of n-grams, zeros for empty rows, (n_rows, dimensions)."""
+    """Return unit vectors of rows of n-grams, zeros for empty rows, (n_rows, dimensions)."""
     ones = csr_array((np.ones_like(rows.data), rows.indices, rows.indptr), shape=rows.shape)
     sizes = np.diff(rows.indptr).astype(np.float32)[:, np.newaxis]
     vectors = _finish(np.asarray(ones @ embeddings), np.maximum(sizes, 1), shift)
@@ -94,7 +94,7 @@ def _finish(totals: Floats, sizes: Floats | np.float32, shift: Floats) -> Floats
 
 
 def store_tower(tower: Tower) -> Section:
-    """A tower as a section."""
+    """Return a tower as a section."""
     vocabulary = store_vocabulary(tower.vectorizer.vocabulary)
     arrays = under("vocabulary", vocabulary.arrays)
     arrays |= {"embeddings": tower.embeddings, "shift": tower.shift}
@@ -102,7 +102,7 @@ def store_tower(tower: Tower) -> Section:
 
 
 def read_tower(section: Section) -> Tower:
-    """A tower from its section."""
+    """Return a tower from its section."""
     vocabulary = Section(section.header["vocabulary"], section.within("vocabulary"))
     vectorizer = Vectorizer.of(read_vocabulary(vocabulary))
     # Still mapped, but without the cost of NumPy's memmap at every slice.
@@ -136,7 +136,7 @@ class Space:
         return np.flatnonzero(self.vectors.any(axis=1)).astype(np.int32)
 
     def allow(self, where: Filter | None) -> Ids:
-        """Labels of the allowed products that have a vector, ascending."""
+        """Return labels of the allowed products that have a vector, ascending."""
         return self.placed if where is None else self.placed[where.allowed[self.placed]]
 
 
@@ -147,13 +147,13 @@ class SpaceMatcher(Matcher):
 
     @abstractmethod
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
-        """Labels and cosines of the k nearest products of each vector, best first.
+        """Return labels and cosines of the k nearest products of each vector, best first.
 
         Vectors are what `encode` gives; one of zeros gets nothing.
         """
 
     def encode(self, texts: Iterable[str]) -> Floats:
-        """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
+        """Return a unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
         return self.space.tower.encode(Strings.of(texts, "texts"))
 
     @property
@@ -199,7 +199,7 @@ class SpaceMatcher(Matcher):
 
 
 def store_space(space: Space) -> dict[str, Section]:
-    """A space as sections of a folder."""
+    """Return a space as sections of a folder."""
     memory = {"query_hashes": space.query_hashes, "n_queries_of": space.n_queries_of}
     about = {"config": asdict(space.config), "provenance": dict(space.provenance)}
     return {
@@ -211,7 +211,7 @@ def store_space(space: Space) -> dict[str, Section]:
 
 
 def read_space(sections: Mapping[str, Section]) -> Space:
-    """A space from its sections; what does not fit is a KeyError, TypeError or ValueError."""
+    """Read a space; what does not fit is a KeyError, TypeError or ValueError."""
     about, memory = sections["space"].header, sections["memory"].arrays
     return Space(
         products=read_products(sections["products"]),
@@ -241,7 +241,7 @@ def _take_best(
 
 
 def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Csr:
-    """The k largest cosines of each query with the vectors at `labels`, ties by label.
+    """Return the k largest cosines of each query with the vectors at `labels`, ties by label.
 
     Vectors have unit length; a query of zeros gets nothing. A block of queries is multiplied with
     all vectors at once; the best are then scored pair by pair, because the sums of a matrix product
@@ -264,7 +264,7 @@ def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Cs
 
 
 def join_rows(found: list[tuple[Ids, Floats]], width: int) -> Csr:
-    """Labels and scores of each query as one matrix."""
+    """Return labels and scores of each query as one matrix."""
     offsets = offsets_of([len(labels) for labels, _ in found])
     nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
     labels, scores = zip(*(found or [nothing]), strict=True)

@@ -84,7 +84,7 @@ def train_dssm(
 
 
 def _trace(data: TrainingData, fitted: Fitted, seconds: float) -> dict[str, Any]:
-    """When, with what and from what it was made, and its recall of validation queries."""
+    """Return when, with what and from what it was made, and its recall of validation queries."""
     summary = {
         "pairs": len(data.positives),
         "queries": len(data.positives.queries),

@@ -99,7 +99,7 @@ def _make_bm25(benchmark: Benchmark) -> Contender:
 
 
 def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
-    """BM25 over stems with the usual parameters: what a search engine does out of the box."""
+    """Make BM25 over stems, with usual parameters: what a search engine does out of the box."""
     language = _choose_language(benchmark)
     config: dict[str, Any] = {"k1": STEMMED_K1, "b": STEMMED_B, "language": language}
 
@@ -112,7 +112,7 @@ def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
 
 
 def _make_expanded_bm25(benchmark: Benchmark) -> Contender:
-    """BM25 over titles and the past queries of each product: what a log gives a search engine."""
+    """Make BM25 over titles and past queries of products: what a log gives a search engine."""
     ours, language = benchmark.config, _choose_language(benchmark)
     config: dict[str, Any] = {
         "k1": PAST_K1,
@@ -133,7 +133,7 @@ def _make_expanded_bm25(benchmark: Benchmark) -> Contender:
 
 
 def _choose_language(benchmark: Benchmark) -> str | None:
-    """The language of the titles, unless the configuration names one."""
+    """Return the language of the titles, unless the configuration names one."""
     if benchmark.catalog is None:
         return None
     return choose_language(benchmark.config.language, [normalize_strings(benchmark.catalog.titles)])
@@ -172,7 +172,7 @@ BASELINES: Mapping[str, Callable[[Benchmark], Contender]] = {
 
 
 def _require(catalog: Catalog | None) -> Catalog:
-    """The catalog; without one, contenders that need titles are absent."""
+    """Return the catalog; a contender that needs titles is absent without one."""
     if catalog is None:
         raise ValueError(NO_CATALOG)
     return catalog

@@ -41,7 +41,7 @@ class Benchmark:
         return replace(self, facts=replace(self.facts, origin=origin))
 
     def examples(self) -> NDArray[np.int64]:
-        """Indices of a random sample of the test queries that may be shown."""
+        """Draw a random sample of the test queries that may be shown, as indices."""
         indices = np.flatnonzero(self.may_show)
         rng = np.random.default_rng([self.config.learn.seed, 11])
         return np.sort(rng.permutation(indices)[:EXAMPLES])
@@ -82,12 +82,12 @@ def make_benchmark(
 
 
 def _shared(config: TrainConfig) -> tuple[Any, ...]:
-    """The settings that all contenders share: positives, what may be shown, the seed."""
+    """Return the settings that all contenders share: positives, what may be shown, the seed."""
     return config.events, config.min_count, config.min_query_count, config.learn.seed
 
 
 def take_test(log: Log, config: TrainConfig, plan: SplitOptions) -> Qrels:
-    """The qrels of the test side of a log, or of all of it if the split is "none"."""
+    """Return the qrels of the test side of a log, or of all of it if the split is "none"."""
     test = log if plan.split == "none" else plan.divide(log, seed=config.learn.seed).test
     events = config.events if plan.relevant is None else plan.relevant
     return _make_qrels(test, events, config, plan)
@@ -102,20 +102,20 @@ def _make_qrels(
 
 
 def may_show(log: Log, qrels: Qrels, config: TrainConfig) -> NDArray[np.bool_]:
-    """Which test queries are frequent enough, over the whole log, to be shown, (n_queries,)."""
+    """Find the test queries that are frequent enough in the whole log to be shown, (n_queries,)."""
     shown = log.shown(config.min_query_count)[log.queries.index_of(qrels.queries)]
     return np.asarray(shown)
 
 
 def digest_qrels(qrels: Qrels) -> str:
-    """Equal digests mean that two experiments had the same test."""
+    """Return a digest; if two are equal, the experiments had the same test."""
     return make_digest(qrels.queries, qrels.products, qrels.row, qrels.product)
 
 
 def describe(
     split: Split, pairs: Positives, relevant: Positives, catalog: Catalog | None
 ) -> DataFacts:
-    """Facts about the data: sizes, days, what is new in the test."""
+    """Describe the data: sizes, days, what is new in the test."""
     report = compare(pairs, relevant)
     kinds = {kind_of(name) for name in relevant.rule.weights}
     train = report.train_pairs, report.train_queries, report.train_products

@@ -37,7 +37,7 @@ class Claim(NamedTuple):
 
 
 def check_claims(differences: Iterable[Difference], k: int) -> list[Claim]:
-    """Each of the paper's claims with the verdict on this data."""
+    """Return each of the paper's claims with the verdict on this data."""
     found = {(d.first, d.second): d for d in differences if d.k == k}
     return [
         Claim(*claim, UNKNOWN if (d := found.get(claim)) is None else find_verdict(d), d)
@@ -46,7 +46,7 @@ def check_claims(differences: Iterable[Difference], k: int) -> list[Claim]:
 
 
 def find_verdict(difference: Difference) -> str:
-    """Whether the first is significantly better, the second is, or neither."""
+    """Return whether the first is significantly better, the second is, or neither."""
     if difference.p_holm >= ALPHA or difference.low <= 0 <= difference.high:
         return UNCLEAR
     return CONFIRMED if difference.value > 0 else REVERSED

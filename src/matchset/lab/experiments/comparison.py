@@ -128,7 +128,7 @@ def _add_stored(
     store: Store,
     budget: Budget,
 ) -> dict[str, Measurement]:
-    """All results in the order of the table: those just made, and earlier ones of the others."""
+    """Return results in the order of the table: those just made, and earlier ones of others."""
     found = {}
     for contender in contenders:
         name = contender.name
@@ -144,7 +144,7 @@ def _add_stored(
 def _find_opponent(
     contenders: Sequence[Contender], results: Mapping[str, Measurement]
 ) -> str | None:
-    """What ours is shown beside: the first engine of the user's own, else lexical search."""
+    """Return what ours is shown beside: the first engine of the user's own, else lexical search."""
     ran = [contender for contender in contenders if contender.name in results]
     engine = next((contender for contender in ran if contender.group == "engine"), None)
     found = engine or find_lexical(ran)
@@ -168,7 +168,7 @@ def _describe_setting(benchmark: Benchmark, budget: Budget, command: str) -> Set
 def score_queries(
     evaluation: Evaluation, chosen: Bools, segment: str, budget: Budget
 ) -> tuple[Score, ...]:
-    """Recall at each k over some of the queries."""
+    """Return recall at each k over some of the queries."""
     values = evaluation.recalls[chosen][:, None]
     weights = np.stack([np.ones(len(values)), evaluation.traffic[chosen]])
     low, high = bootstrap(values, weights, resamples=budget.resamples, seed=budget.seed)
@@ -189,7 +189,7 @@ def _describe_result(
     unanswered: Bools | None,
     budget: Budget,
 ) -> Row:
-    """A row; `unanswered` are the queries that make up the segment of zero results."""
+    """Return a row; `unanswered` are the queries that make up the segment of zero results."""
     about = contender.name, contender.kind, contender.title, contender.group
     if result is None:
         return Row(*about, absent=contender.absent or LEFT_OUT)
@@ -216,7 +216,7 @@ def _describe_result(
 
 
 def _count_latencies(result: Measurement) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """A histogram with logarithmic bins, without the slowest hundredth of the calls."""
+    """Return a histogram with logarithmic bins, without the slowest hundredth of the calls."""
     seconds = result.timing.total
     edges = np.geomspace(seconds.min() / 1.01, np.quantile(seconds, 0.99) * 1.01, BINS + 1)
     counts, _ = np.histogram(seconds, edges)
@@ -243,7 +243,7 @@ def _measure_added(
     store: Store,
     budget: Budget,
 ) -> IncrementalRecall | None:
-    """What our match set adds to the opponent; None if one of the two models is missing."""
+    """Return what our match set adds to the opponent; None if one of the two models is missing."""
     titles = {each.name: each.title for each in contenders}
     if opponent is None or not store.model(opponent).exists():
         return None

@@ -47,7 +47,7 @@ class Contender:
         return self.recipe(models)
 
     def digest(self, benchmark: Benchmark, *measured: Any) -> str:
-        """Identifies data, configuration and way of measuring."""
+        """Identify data, configuration and way of measuring."""
         made_by = (FORMAT, version("matchset"))
         return make_digest(made_by, benchmark.digest, self.name, dict(self.config), *measured)
 
@@ -74,5 +74,5 @@ def choose_contenders(
 def of_kind(
     kind: str, config: Mapping[str, Any], recipe: Callable[[Path], Matcher], **options: Any
 ) -> Contender:
-    """A contender with the name and the label of its kind."""
+    """Return a contender with the name and the label of its kind."""
     return Contender(kind, kind, find_kind(kind).label, config, recipe, **options)

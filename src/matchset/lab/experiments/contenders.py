@@ -52,7 +52,7 @@ def list_contenders(
     *,
     is_quick: bool = False,
 ) -> list[Contender]:
-    """All contenders in the order of the table; `runs` are engines of the user's own, by name."""
+    """List all contenders in the order of the table; `runs` are the user's own engines, by name."""
     ours = _make_ours(benchmark)
     engines = [_make_engine(name, run, benchmark) for name, run in (runs or {}).items()]
     baselines = list_baselines(benchmark, vocabularies, encoder, is_quick=is_quick)
@@ -63,13 +63,13 @@ def list_contenders(
 
 
 def find_lexical(contenders: Iterable[Contender]) -> Contender | None:
-    """The best lexical search that can run: BM25 over stems, else the paper's."""
+    """Return the best lexical search that can run: BM25 over stems, else the paper's."""
     present = {contender.name: contender for contender in contenders if not contender.absent}
     return present.get(STEMMED, present.get(LEXICAL))
 
 
 def _make_ours(benchmark: Benchmark) -> Contender:
-    """Our default: the match set, of all the parts that the configuration has."""
+    """Make our default: the match set, of all the parts that the configuration has."""
     config = benchmark.config
     if config.parts == ("tree",):  # which is a row of its own
         config = replace(config, parts=PARTS)
@@ -81,7 +81,7 @@ def _make_ours(benchmark: Benchmark) -> Contender:
 
 
 def _make_parts(ours: Contender, benchmark: Benchmark) -> list[Contender]:
-    """Each part of the match set alone, and all parts but each; none of them is trained again."""
+    """Make each part of the match set alone, and all parts but each; none is trained again."""
     has_titles = benchmark.catalog is not None
     parts = [p for p in ours.config["parts"] if has_titles or p not in TITLE_PARTS]
     absent = {part: NO_CATALOG for part in ours.config["parts"] if part not in parts}
@@ -101,7 +101,7 @@ def _make_parts(ours: Contender, benchmark: Benchmark) -> list[Contender]:
 def _choose_parts(
     ours: Contender, name: str, title: str, parts: tuple[str, ...], group: Group, absent: str
 ) -> Contender:
-    """The match set with some of its parts, under the re-ranker that was fitted to them."""
+    """Return the match set with some of its parts, under the re-ranker that was fitted to them."""
 
     def recipe(models: Path) -> Matcher:
         return MatchSet.load(models / OURS).only(parts)
@@ -111,7 +111,7 @@ def _choose_parts(
 
 
 def _make_engine(name: str, run: RecordedRun, benchmark: Benchmark) -> Contender:
-    """What an engine of the user's own answered."""
+    """Return what an engine of the user's own answered."""
     queries = benchmark.qrels.queries
     n_missing = len(queries) - int(np.count_nonzero(run.has(queries)))
     if n_missing == len(queries):
@@ -134,7 +134,7 @@ def _make_engine(name: str, run: RecordedRun, benchmark: Benchmark) -> Contender
 
 
 def _fuse(ours: Contender, other: Contender) -> Contender:
-    """Our match set and another matcher as one."""
+    """Fuse our match set and another matcher."""
 
     def recipe(models: Path) -> Matcher:
         parts = [load(models / each.name) for each in (ours, other)]

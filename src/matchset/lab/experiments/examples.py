@@ -30,7 +30,7 @@ COLUMNS = 6  # matchers beside each other, at most
 def choose_examples(
     benchmark: Benchmark, results: Mapping[str, Measurement], opponent: str | None
 ) -> tuple[Example, ...]:
-    """Queries by kind of example, with the answers of some contenders.
+    """Choose queries by kind of example, with the answers of some contenders.
 
     Kinds are by what ours finds compared with the opponent.
     """
@@ -52,7 +52,7 @@ def choose_examples(
 def _choose(
     gains: NDArray[np.int64], traffic: NDArray[np.float64], *, seed: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Indices into the examples, by kind; of equal gains the more frequent query comes first."""
+    """Choose examples by kind; of equal gains the more frequent query comes first."""
     order = np.lexsort([-traffic, -gains])
     wins = [example for example in order if gains[example] > 0][:EACH]
     order = np.lexsort([-traffic, gains])
@@ -63,7 +63,7 @@ def _choose(
 
 
 def _count_found(benchmark: Benchmark, result: Measurement) -> NDArray[np.int64]:
-    """Relevant products among the answers to each example."""
+    """Count the relevant products among the answers to each example."""
     examples = zip(benchmark.examples(), result.answers, strict=True)
     return np.array([len(_relevant(benchmark, int(query)) & set(ids)) for query, ids in examples])
 
@@ -75,7 +75,7 @@ def _relevant(benchmark: Benchmark, query: int) -> set[str]:
 
 
 def _find_titles(ids: list[str], catalog: Catalog | None) -> list[str]:
-    """Titles of products, or their ids if they have none."""
+    """Find the titles of products, or their ids if they have none."""
     if catalog is None:
         return ids
     indices = catalog.ids.index_of(Strings.of(ids)).tolist()

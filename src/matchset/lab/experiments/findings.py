@@ -100,11 +100,11 @@ class Row:
         return {(score.segment, score.metric, score.k): score for score in self.scores}
 
     def score(self, k: int, segment: str = "all", metric: str = "recall") -> Score | None:
-        """One of the scores, by default recall; None where the segment is unknown or empty."""
+        """Return a score, by default recall; None where the segment is unknown or empty."""
         return self._by_name.get((segment, metric, k))
 
     def recall(self, k: int) -> float:
-        """Mean recall at k."""
+        """Return the mean recall at k."""
         score = self.score(k)
         return 0.0 if score is None else score.value
 
@@ -158,7 +158,7 @@ class ComparisonFindings:
         return max(self.setting.ks)
 
     def row(self, name: str | None) -> Row | None:
-        """A row that was run; None if it was not."""
+        """Return a row that was run; None if it was not."""
         return next((row for row in self.present() if row.name == name), None)
 
     def title_of(self, name: str) -> str:
@@ -166,11 +166,11 @@ class ComparisonFindings:
         return next((row.title for row in self.rows if row.name == name), name)
 
     def present(self, *groups: str) -> tuple[Row, ...]:
-        """The rows that were run, of some groups or of all."""
+        """Return the rows that were run, of some groups or of all."""
         return tuple(r for r in self.rows if not r.absent and (not groups or r.group in groups))
 
     def difference(self, first: str, second: str, k: int | None = None) -> Difference | None:
-        """First minus second at k; None where it was not tested."""
+        """Return first minus second at k; None where it was not tested."""
         depth = self.k if k is None else k
         for found in self.differences:
             if (found.first, found.second, found.k) == (first, second, depth):
@@ -215,7 +215,7 @@ class Findings:
 
 
 def read_findings(folder: Path) -> Findings:
-    """What an earlier command wrote; empty where there is nothing that can be read."""
+    """Return what an earlier command wrote; empty where there is nothing that can be read."""
     try:
         plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
         if plain["matchset"] != FORMAT:

@@ -51,7 +51,7 @@ def run_contenders(
     *,
     progress: ProgressListener = SILENT,
 ) -> dict[str, Measurement]:
-    """Results by name, without those of absent contenders; stored results are used again.
+    """Run all that are not absent, and return results by name; stored ones are used again.
 
     Each contender is run after those that it is made of.
     """
@@ -119,7 +119,7 @@ def _run(
 
 
 def _match_examples(matcher: Matcher, benchmark: Benchmark) -> list[list[str]]:
-    """The best products of each example."""
+    """Return the best products of each example."""
     indices = benchmark.examples()
     if len(indices) == 0:
         return []

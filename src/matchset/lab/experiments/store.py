@@ -39,7 +39,7 @@ _LOG = ("queries", "products", "events", "query", "product", "event", "day", "co
 
 
 def make_digest(*parts: Any) -> str:
-    """SHA-256 over logs, catalogs, texts, arrays, configurations and plain values, shortened."""
+    """Hash logs, catalogs, texts, arrays, configurations and plain values by SHA-256, shortened."""
     state = hashlib.sha256()
     for part in parts:
         _feed(state, part)
@@ -65,7 +65,7 @@ def _feed(state: Any, part: Any) -> None:
 
 
 def describe_machine() -> dict[str, str]:
-    """Processor, cores, memory and system."""
+    """Return processor, cores, memory and system."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": _processor(),
@@ -76,7 +76,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def list_versions() -> dict[str, str]:
-    """Versions of Python and of the packages used, if installed."""
+    """Return the versions of Python and of the packages used, if installed."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -134,11 +134,11 @@ class Store:
         return self
 
     def model(self, name: str) -> Path:
-        """Where the model of a contender is stored."""
+        """Return where the model of a contender is stored."""
         return self.path / "models" / name
 
     def load_result(self, name: str, digest: str, qrels: Qrels) -> Measurement | None:
-        """A stored result, if it is from this data, configuration and machine."""
+        """Return a stored result, if it is from this data, configuration and machine."""
         try:
             header, arrays = open_folder(self.path / "rows" / name, RESULT)
         except ModelFileError:  # missing or damaged: measure again
@@ -186,7 +186,7 @@ class Store:
 
 
 def measure_disk(matcher: Matcher, folder: Path, *, store_at: Path | None = None) -> int:
-    """Size of a saved matcher in bytes; it is stored at `store_at` if that is given."""
+    """Return the size of a saved matcher in bytes, and store it at `store_at` if that is given."""
     with staging_folder(folder / _SCRATCH) as scratch:
         model = scratch / "model"
         matcher.save(model)

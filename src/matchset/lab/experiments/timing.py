@@ -32,7 +32,7 @@ class Timing:
         return np.maximum(self.total - self.vectorizing, 0.0)
 
     def to_dict(self) -> dict[str, float]:
-        """Median and 99th percentile of each part, in seconds."""
+        """Return median and 99th percentile of each part, in seconds."""
         parts = {"total": self.total, "vectorizing": self.vectorizing, "search": self.search}
         return {
             f"{name}_p{percent}": float(np.quantile(seconds, percent / 100))
@@ -58,7 +58,7 @@ def time_queries(
 
 
 def measure_throughput(matcher: Matcher, queries: Strings) -> float:
-    """Queries per second of one batch, on one core."""
+    """Measure queries per second of one batch, on one core."""
     spent = []
     with on_one_core():
         for _ in range(_REPEATS):

@@ -47,7 +47,7 @@ class Vocabularies:
 
 
 def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularies:
-    """Limits for the training queries; words and bigrams compete by document frequency."""
+    """Choose limits for the training queries; words and bigrams compete by document frequency."""
     everything = VectorizerConfig(
         ngrams=tuple(_limited(kind, 2**31 - 1) for kind in (_WORDS, _PAIRS, _CHARACTERS)),
     )
@@ -80,7 +80,7 @@ def _limited(kind: NGrams, limit: int) -> NGrams:
 def _most_frequent(
     words: NDArray[np.uint32], bigrams: NDArray[np.uint32], total: int
 ) -> tuple[int, int]:
-    """How many words and bigrams are among the `total` most frequent; ties go to words."""
+    """Return how many words and bigrams are among the `total` most frequent; ties go to words."""
     if total >= len(words) + len(bigrams):
         return len(words), len(bigrams)
     least = np.sort(np.concatenate([words, bigrams]))[::-1][total - 1]

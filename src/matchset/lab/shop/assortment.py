@@ -106,7 +106,7 @@ def make_products(lexicon: Lexicon, n: int, *, last_day: int, seed: int) -> Prod
 def _draw_brands(
     lexicon: Lexicon, category: NDArray[np.int32], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A brand of the department; which ones are strong differs by category."""
+    """Return a brand of the department; which ones are strong differs by category."""
     department = lexicon.department[category]
     n_brands = lexicon.brands_of.lengths[department]
     rank = (rng.random(len(category)) ** 2.5 * n_brands).astype(np.int64)
@@ -117,7 +117,7 @@ def _draw_brands(
 def _make_prices(
     lexicon: Lexicon, category: NDArray[np.int32], dearness: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Prices within the category's range, evenly in their logarithm, ending in 99 cents."""
+    """Draw prices within the category's range, evenly in their logarithm, ending in 99 cents."""
     ranges = np.array([c.price for c in lexicon.vocabulary.categories])[category]
     price = ranges[:, 0] * np.power(ranges[:, 1] / ranges[:, 0], dearness)
     ends: NDArray[np.float64] = np.floor(price) + 0.99
@@ -130,7 +130,7 @@ def _make_models(
     brand: NDArray[np.int32],
     rng: np.random.Generator,
 ) -> NDArray[np.uint8]:
-    """Model numbers such as NP-4120B: two letters of the brand, a number, perhaps a letter."""
+    """Make model numbers such as NP-4120B: two letters of the brand, a number, perhaps a letter."""
     n = len(category)
     model = np.zeros((n, 8), dtype=np.uint8)
     initials = np.array([[ord(b[0]), ord(b[-2].upper())] for b in lexicon.brands], dtype=np.uint8)
@@ -148,7 +148,7 @@ def _make_models(
 
 
 def make_catalog(lexicon: Lexicon, products: Products, *, last_day: int, seed: int) -> Catalog:
-    """What the shop says about its products: id, title and attributes."""
+    """Return what the shop says about its products: id, title and attributes."""
     rng = np.random.default_rng([seed, 2])
     n = len(products)
     digits = 10 ** np.arange(8, dtype=np.int64)[::-1]
@@ -225,7 +225,7 @@ def _make_attributes(
 
 
 def text_column(texts: list[str], codes: NDArray[np.integer]) -> Column:
-    """A text column; equal texts become one category, those that no product has stay out."""
+    """Return a text column; equal texts become one category, those that no product has stay out."""
     used = np.zeros(len(texts), dtype=np.bool_)
     used[codes[codes >= 0]] = True
     categories = sorted({text for text, is_used in zip(texts, used, strict=True) if is_used})

@@ -46,7 +46,7 @@ SEASONS = tuple(_SEASONS)
 
 
 def season_days(days: int) -> NDArray[np.float64]:
-    """The share of demand up to each of the last `days` days, by season, (n_seasons, days)."""
+    """Return the share of demand up to each of the last days, by season, (n_seasons, days)."""
     dates = [date(1970, 1, 1) + timedelta(LAST_DAY - days + 1 + n) for n in range(days)]
     day_of_year = np.array([day.timetuple().tm_yday for day in dates])
     is_weekend = np.array([day.weekday() >= 5 for day in dates])
@@ -135,7 +135,7 @@ def _ask(
     manner: NDArray[np.int8],
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Which slots must agree, as bits, (n,)."""
+    """Return which slots must agree, as bits, (n,)."""
     n = len(target)
     weights = np.cumsum([weight for weight, _ in ASKS])
     bits = np.array([sum(1 << slot for slot in slots) for _, slots in ASKS], dtype=np.int32)
@@ -155,7 +155,7 @@ def _ask(
 
 
 def say(lexicon: Lexicon, products: Products, wants: Wants, rng: np.random.Generator) -> Strings:
-    """What each customer types, (n,)."""
+    """Return what each customer types, (n,)."""
     n = len(wants)
     pieces = np.full((n, len(ORDER)), -1, dtype=np.int64)
     for slot in range(len(SLOTS)):
@@ -178,7 +178,7 @@ def say(lexicon: Lexicon, products: Products, wants: Wants, rng: np.random.Gener
 def _say_value(
     lexicon: Lexicon, products: Products, wants: Wants, slot: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A phrase for what is asked of a slot, -1 where nothing is."""
+    """Return a phrase for what is asked of a slot, -1 where nothing is."""
     n = len(wants)
     is_asked = (wants.asked >> slot & 1) > 0
     value = np.maximum(products.values[wants.target, slot], 0)
@@ -195,7 +195,7 @@ def _say_name(
     manner: NDArray[np.int8],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """A name of the thing or what stands in for it."""
+    """Return a name of the thing or what stands in for it."""
     n = len(category)
     name = lexicon.queries.names.draw(category, rng.random(n) ** 1.4)
     name = np.where(rng.random(n) < _PLURAL, lexicon.queries.plurals[name], name)
@@ -208,7 +208,7 @@ def _say_name(
 
 
 def _say_models(model: NDArray[np.uint8], rng: np.random.Generator) -> Strings:
-    """Model numbers as they are typed: without the dash, without the letters, cut off."""
+    """Type model numbers as customers do: without the dash, without the letters, cut off."""
     typed = np.where((model >= ord("A")) & (model <= ord("Z")), model + 32, model)
     way = rng.random(len(model))
     typed[way < 0.75, 2] = 0

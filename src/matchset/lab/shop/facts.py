@@ -48,7 +48,7 @@ class ShopFacts:
     queries_per_product: float  # the same pairs, of products with any
 
     def beside_paper(self) -> dict[str, str]:
-        """Names and values as text, with the paper's own value where it gives one."""
+        """Return names and values as text, with the paper's own value where it gives one."""
         shown = {}
         for name, value in asdict(self).items():
             text = f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
@@ -109,14 +109,14 @@ def describe_shop(shop: Shop) -> ShopFacts:
 
 
 def _count_words(texts: Strings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Words and letters of each text; texts are normalized, so single spaces divide them."""
+    """Count words and letters of each text; texts are normalized, so single spaces divide them."""
     spaces = offsets_of(texts.data == ord(" "))
     gaps = np.diff(spaces[texts.offsets])
     return gaps + 1, texts.lengths - gaps
 
 
 def _count_earlier_positives(log: Log) -> Positives:
-    """The positive pairs before the last month: what there is to train on."""
+    """Return the positive pairs before the last month: what there is to train on."""
     is_earlier = log.day <= int(log.day.max()) - _MONTH
     return positives(log.select(is_earlier), events=_POSITIVE, min_count=1)
 

@@ -113,7 +113,7 @@ def _spread_brands(n_brands: int, n_departments: int, rng: np.random.Generator) 
 
 
 def _collect_values(vocabulary: Vocabulary, brands: list[Value]) -> list[list[Value]]:
-    """All values of each slot; a color that several categories have is one value."""
+    """Return all values of each slot; a color that several categories have is one value."""
     values: list[list[Value]] = [[] for _ in SLOTS]
     values[BRAND] = brands
     values[LINE] = [Value(line, (line.lower(),)) for line in vocabulary.lines]
@@ -183,12 +183,12 @@ def _make_query_words(vocabulary: Vocabulary, values: list[list[Value]]) -> Quer
 
 
 def _follow(texts: Iterable[str]) -> NDArray[np.bool_]:
-    """Which texts follow the name of a thing."""
+    """Return which texts follow the name of a thing."""
     return np.array([text.startswith(_TRAILING) for text in texts], dtype=np.bool_)
 
 
 def _round_limit(price: Sequence[float]) -> int:
-    """A round number just above the cheap third of a category's prices."""
+    """Return a round number just above the cheap third of a category's prices."""
     step = 5 if price[1] < 100 else 25 if price[1] < 500 else 100
     cheap = price[0] * math.pow(price[1] / price[0], 1 / 3)
     return math.ceil((cheap + 1) / step) * step

@@ -147,7 +147,7 @@ class PreparedShop:
 
 
 def prepare_shop(products: int, queries: int, seed: int) -> PreparedShop:
-    """The catalog of a shop, what its customers want, and how they say it."""
+    """Return the catalog of a shop, what its customers want, and how they say it."""
     n_brands = min(max(products // _PRODUCTS_PER_BRAND, 300), _MAX_BRANDS)
     lexicon = make_lexicon(read_vocabulary(), brands=n_brands, seed=seed)
     stock = make_products(lexicon, products, last_day=LAST_DAY, seed=seed)
@@ -158,7 +158,7 @@ def prepare_shop(products: int, queries: int, seed: int) -> PreparedShop:
 
 
 def _log_chunks(made: PreparedShop, days: int, seed: int) -> Iterator[LogChunk]:
-    """The rows of a shop's log, a batch of visits at a time."""
+    """Yield the rows of a shop's log, a batch of visits at a time."""
     for events in iterate_visits(
         made.lexicon, made.stock, made.wants, made.visits, days=days, seed=seed
     ):
@@ -205,7 +205,7 @@ def ask_around(
 
 
 def _count_visits(wants: Wants, *, seed: int) -> NDArray[np.int64]:
-    """How many visits each want leads to: mostly tens, some hundreds, more if it asks for less."""
+    """Draw how many visits each want leads to: mostly tens, more if it asks for less."""
     rng = np.random.default_rng([seed, 5])
     frequency = 22.0 * np.minimum(rng.pareto(1.6, len(wants)), 12.0) / np.sqrt(1 + wants.n_asked)
     frequency[wants.asked == EXACT] *= 0.5

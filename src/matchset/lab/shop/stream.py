@@ -43,7 +43,7 @@ class LogChunk:
 
     @classmethod
     def join(cls, chunks: list[LogChunk]) -> LogChunk:
-        """All rows of all chunks, in order."""
+        """Return all rows of all chunks, in order."""
         before = np.cumsum([0, *(len(chunk.texts) for chunk in chunks)])[:-1]
         shifted = [chunk.query + n for chunk, n in zip(chunks, before, strict=True)]
         return cls(
@@ -56,7 +56,7 @@ class LogChunk:
         )
 
     def to_log(self, ids: Strings) -> Log:
-        """The log of these rows; `ids` are those of all products."""
+        """Return the log of these rows; `ids` are those of all products."""
         return make_log(
             queries=self.texts,
             products=ids,
@@ -123,7 +123,7 @@ def _collect(chunks: Iterable[LogChunk]) -> Iterator[LogChunk]:
 
 
 def join_catalogs(parts: list[Catalog]) -> Catalog:
-    """One catalog of all parts; each part has only the categories that it uses."""
+    """Return one catalog of all parts; each part has only the categories that it uses."""
     return Catalog(
         ids=Strings.concatenate([part.ids for part in parts]),
         titles=Strings.concatenate([part.titles for part in parts]),
@@ -149,7 +149,7 @@ def _join_columns(columns: list[Column]) -> Column:
 def map_in_order(
     make: Callable[[Task], Result], tasks: Iterable[Task], threads: int | None
 ) -> Iterator[Result]:
-    """Results in the order of the tasks; one more than there are threads is in memory at most."""
+    """Yield results in the order of tasks; one more than there are threads is in memory at most."""
     n = count_threads(threads)
     with ThreadPoolExecutor(n) as pool:
         running: deque[Future[Result]] = deque()

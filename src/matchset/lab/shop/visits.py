@@ -69,14 +69,14 @@ class Shelf:
         return cls(order, weights, begin, end)
 
     def draw(self, like: NDArray[np.int64], chance: NDArray[np.float64]) -> NDArray[np.int64]:
-        """A product with the key of each product `like`, the most popular at chance 0."""
+        """Return a product with the key of each product `like`, the most popular at chance 0."""
         begin, end = self.begin[like], self.end[like]
         low, high = self.weights[begin], self.weights[end]
         at = np.searchsorted(self.weights, low + chance * (high - low), side="right") - 1
         return self.order[np.clip(at, begin, end - 1)]
 
     def is_alike(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether products have the same key."""
+        """Return whether products have the same key."""
         return np.equal(self.begin[a], self.begin[b])
 
 
@@ -91,7 +91,7 @@ class Events:
 
 
 def satisfaction_key(products: Products, asked: int) -> NDArray[np.int64]:
-    """A key that two products share when both satisfy the same want, (n_products,)."""
+    """Return a key that two products share when both satisfy the same want, (n_products,)."""
     if asked == EXACT:
         return np.arange(len(products), dtype=np.int64)
     key = products.category.astype(np.int64)
@@ -130,7 +130,7 @@ def iterate_visits(
     days: int,
     seed: int,
 ) -> Iterator[Events]:
-    """The same visits, a batch at a time, so that memory does not grow with the log."""
+    """Yield the same visits, a batch at a time, so that memory does not grow with the log."""
     category = Shelf.of(products.category.astype(np.int64), products)
     department = Shelf.of(lexicon.department[products.category], products)
     appeal = rank_appeal(products)
@@ -158,7 +158,7 @@ def iterate_visits(
 
 
 def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """The want of every visit, a batch of visits at a time."""
+    """Yield the want of every visit, a batch of visits at a time."""
     ends = np.cumsum(visits)
     cuts = np.searchsorted(ends, np.arange(_BATCH, ends[-1], _BATCH)) + 1
     for index in np.split(np.arange(len(wants)), np.unique(cuts)):
@@ -169,7 +169,7 @@ def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[ND
 def choose_days(
     calendar: NDArray[np.float64], season: NDArray[np.int64], chance: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The day of each visit: the first of the calendar at chance 0, the last towards 1."""
+    """Return the day of each visit: the first of the calendar at chance 0, the last towards 1."""
     n_seasons, days = calendar.shape
     # The calendars of all seasons in one rising array: season 2 takes the range from 2 to 3.
     rising = (calendar + np.arange(n_seasons)[:, None]).ravel()
@@ -190,7 +190,7 @@ class _Looks:
 
 
 def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
-    """Every look at a product that the log may keep; the others are left out at once."""
+    """Return every look at a product that the log may keep; the others are left out at once."""
     looks = draw_looks(n_visits, rng)
     visit = np.repeat(np.arange(n_visits), looks)
     position = positions_of(offsets_of(looks)) + 1
@@ -207,7 +207,7 @@ def _show(
     shelves: tuple[Shelf, Shelf, Shelf],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """The product at each look: wanted, or else of the category, or else of the department."""
+    """Choose the product at each look: wanted, or of the category, or of the department."""
     wanted, category, department = shelves
     share = np.array([found for _, found in sorted(_SHARE_FOUND)])
     found = np.where(wants.is_slip[want], _SHARE_FOUND_MISSPELT, share[wants.manner[want]])
@@ -225,20 +225,20 @@ def _show(
 
 
 def draw_looks(n_visits: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How many products each customer looks at, (n_visits,)."""
+    """Return how many products each customer looks at, (n_visits,)."""
     return np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), MAX_LOOKS)
 
 
 def chance_to_click(
     is_wanted: NDArray[np.bool_], appeal: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The reluctance below which a product is clicked."""
+    """Return the reluctance below which a product is clicked."""
     wanted = np.where(is_wanted, _CLICKS_WANTED, _CLICKS_UNWANTED)
     return np.asarray(wanted * (0.5 + 0.5 * appeal))
 
 
 def rank_appeal(products: Products) -> NDArray[np.float64]:
-    """How much each product appeals, from 0 for the least popular to 1, (n_products,)."""
+    """Return how much each product appeals, from 0 for the least popular to 1, (n_products,)."""
     appeal = np.empty(len(products))
     appeal[products.by_popularity] = np.linspace(1, 0, len(products))
     return appeal
@@ -247,7 +247,7 @@ def rank_appeal(products: Products) -> NDArray[np.float64]:
 def _react(
     looks: _Looks, is_wanted: NDArray[np.bool_], appeal: NDArray[np.float64]
 ) -> NDArray[np.int8]:
-    """What each look leads to: an impression, a click, or -1 where the log does not keep it."""
+    """Decide what a look leads to: an impression, a click, or -1 where the log does not keep it."""
     clicks = chance_to_click(is_wanted, appeal)
     event = np.where(looks.is_kept, IMPRESSION, -1).astype(np.int8)
     event[looks.reluctance < clicks] = CLICK
@@ -257,7 +257,7 @@ def _react(
 def _once(
     visit: NDArray[np.int64], product: NDArray[np.int64], event: NDArray[np.int8]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
-    """A product seen twice in a visit counts once, with the most that came of it."""
+    """Count a product that is seen twice in a visit once, with the most that came of it."""
     n_products = int(product.max(initial=0)) + 1
     key = np.sort((visit * n_products + product) * 4 + (3 - event))
     is_first = np.ones(len(key), dtype=np.bool_)
@@ -273,7 +273,7 @@ def _to_events(
     event: NDArray[np.int8],
     day: NDArray[np.int32],
 ) -> Events:
-    """Rows; who buys has clicked before."""
+    """Return rows; who buys has clicked before."""
     bought = np.flatnonzero(event == PURCHASE)
     rows = np.concatenate([np.arange(len(event)), bought])
     return Events(

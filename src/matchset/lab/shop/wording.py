@@ -43,7 +43,7 @@ def headline(text: str) -> str:
 
 
 def plural(name: str) -> str:
-    """The plural of a name; one that is plural already stays.
+    """Return the plural of a name; one that is plural already stays.
 
     >>> [plural(name) for name in ("bookshelf", "jeans", "toothbrush", "battery")]
     ['bookshelves', 'jeans', 'toothbrushes', 'batteries']
@@ -92,7 +92,7 @@ class Lists:
         return np.diff(self.offsets)
 
     def draw(self, lists: NDArray[np.integer], chance: NDArray[np.float64]) -> NDArray[np.int64]:
-        """One item of each of some lists: the first item at chance 0, the last towards 1.
+        """Return one item of each of some lists: the first item at chance 0, the last towards 1.
 
         An empty list gives -1.
         """
@@ -104,12 +104,12 @@ class Lists:
 
 
 def compact(letters: NDArray[np.uint8]) -> Strings:
-    """One text per row of bytes, (n, width); zeros are left out."""
+    """Return one text per row of bytes, (n, width); zeros are left out."""
     return Strings(letters[letters > 0], offsets_of(np.count_nonzero(letters, axis=1)))
 
 
 def join_words(words: Strings, codes: NDArray[np.integer]) -> Strings:
-    """The words of each row of codes, (n, width), with spaces between; -1 stands for none."""
+    """Join the words of each row of codes, (n, width), with spaces; -1 stands for none."""
     spaced = Strings.concatenate([words, Strings.of([f" {word}" for word in words])])
     blocks = range(0, max(len(codes), 1), _BLOCK)
     parts = [_join(spaced, codes[at : at + _BLOCK], len(words)) for at in blocks]
@@ -165,7 +165,7 @@ def slip(texts: Strings, kind: NDArray[np.int64], chance: NDArray[np.float64]) -
 
 
 def _next_space(texts: Strings, at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the next space stands in the same text, the last byte of all where there is none."""
+    """Find the next space in the same text, the last byte of all where there is none."""
     last = len(texts.data) - 1
     spaces = np.append(np.flatnonzero(texts.data == _SPACE), last)
     found = spaces[np.searchsorted(spaces, at)]

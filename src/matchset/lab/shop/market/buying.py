@@ -38,14 +38,14 @@ class Shelf:
     appeal: NDArray[np.float64]  # running sums in that order, (n_products + 1,)
 
     def count_agreeing(self, queries: Queries) -> Index:
-        """How many products agree with each query, (n_queries,)."""
+        """Return how many products agree with each query, (n_queries,)."""
         key = self.key[queries.target] * assumptions.TASTES
         begin, end = (np.searchsorted(self.sorted_key, key + n) for n in (0, assumptions.TASTES))
         agreeing: Index = end - begin
         return agreeing
 
     def find(self, queries: Queries, ways: Index, query: Index) -> tuple[Index, Index]:
-        """The range that each visit chooses from, by its query and its way to choose, (n_visits,).
+        """Find the range that each visit chooses from, by its query and way to choose, (n_visits,).
 
         AGREED: products that agree. TASTE: those of them that are to the taste, where there are
         any. COMPROMISE: products that agree in all but what is asked last.
@@ -64,7 +64,7 @@ class Shelf:
         return ranges[ways, 0, query], ranges[ways, 1, query]
 
     def pick(self, begin: Index, end: Index, chance: NDArray[np.float64]) -> Index:
-        """A product of each range, those of more appeal more often, (n,)."""
+        """Return a product of each range, those of more appeal more often, (n,)."""
         low, high = self.appeal[begin], self.appeal[end]
         at = np.searchsorted(self.appeal, low + chance * (high - low), side="right") - 1
         picked: Index = self.order[np.clip(at, begin, end - 1)].astype(np.int64)
@@ -92,7 +92,7 @@ def make_shelf(listings: Listings, ask: Ask) -> Shelf:
 
 
 def make_family_shelf(listings: Listings) -> Shelf:
-    """Products by family, which is the order of their numbers."""
+    """Return products by family, which is the order of their numbers."""
     appeal = np.zeros(len(listings) + 1)
     np.cumsum(listings.appeal, out=appeal[1:])
     empty = np.empty(0, dtype=np.int64)
@@ -124,7 +124,7 @@ class _Found:
 
 
 def count_visits(listings: Listings, shelf: Shelf, queries: Queries) -> Index:
-    """How many visits each query leads to: few to what is narrow, many to some of the broad."""
+    """Draw how many visits each query leads to: few to what is narrow, many to some broad ones."""
     keys = make_keys(listings.seed, "query", queries.number)
     tail = (1.0 - draw(keys, "visits")) ** (-1 / assumptions.VISIT_TAIL)
     category_size = len(listings) / listings.families.n_categories
@@ -142,7 +142,7 @@ def visit_market(
     calendar: NDArray[np.float64],
     shares: Shares,
 ) -> Rows:
-    """All visits of some queries; `shelves` are that of the way to ask, and that of families."""
+    """Simulate visits of some queries; `shelves` are of the way to ask, and of families."""
     shelf = shelves[0]
     visits = count_visits(listings, shelf, queries)
     query = np.repeat(np.arange(len(queries)), visits)
@@ -175,7 +175,7 @@ class _Crowd:
 def _look_around(
     listings: Listings, shelves: tuple[Shelf, Shelf], crowd: _Crowd, shares: Shares
 ) -> list[_Found]:
-    """Clicks and purchases: every customer considers products in turn until one is bought."""
+    """Draw clicks and purchases: customers consider products in turn until one is bought."""
     shelf, families = shelves
     found: list[_Found] = []
     active = np.arange(len(crowd.keys))  # visits that have not bought yet
@@ -200,7 +200,7 @@ def _look_around(
 def suitability(
     listings: Listings, product: Index, day: NDArray[np.int32], shares: Shares
 ) -> NDArray[np.float64]:
-    """The chance that a product suits on a day: by fashion, and by how well known it is, (n,)."""
+    """Return the chance that a product suits on a day: by fashion, and how known it is, (n,)."""
     family = make_keys(listings.seed, "family", listings.family[product])
     shortest, longest = assumptions.FASHION_WEEKS
     period = 7 * (shortest + (longest - shortest) * draw(family, "fashion period"))
@@ -226,7 +226,7 @@ def _change_mind(
     day: NDArray[np.int32],
     shares: Shares,
 ) -> Index:
-    """What is bought after a look at a product: mostly that, else of its rival or companion."""
+    """Return what is bought after a look at a product: mostly that, else its rival or companion."""
     way = draw(keys, "instead")
     changed = np.flatnonzero(way < shares.substitute + shares.accessory)
     way, keys, families = way[changed], keys[changed], listings.families
@@ -241,7 +241,7 @@ def _change_mind(
 
 
 def _glance(listings: Listings, shelf: Shelf, crowd: _Crowd) -> _Found:
-    """The impressions that the log keeps: one or none of a visit."""
+    """Return the impressions that the log keeps: one or none of a visit."""
     visit = np.flatnonzero(draw(crowd.keys, "glance") < _SHOWN / assumptions.KEPT_IMPRESSIONS)
     chance = draw(crowd.keys[visit], "shown")
     product = shelf.pick(crowd.begin[visit], crowd.end[visit], chance)
@@ -257,7 +257,7 @@ def _choose_days(
     keys: Keys,
     calendar: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """The day of each visit: in season, or in the week of the campaign."""
+    """Return the day of each visit: in season, or in the week of the campaign."""
     season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
     category = listings.category(target)
     day = choose_days(calendar, season[category], draw(keys, "day"))
@@ -272,7 +272,7 @@ def _choose_days(
 
 
 def _to_rows(found: list[_Found], query: Index, day: NDArray[np.int32]) -> Rows:
-    """Rows sorted by visit, in the order of looks."""
+    """Return rows sorted by visit, in the order of looks."""
     visit = np.concatenate([part.visit for part in found])
     product = np.concatenate([part.product for part in found])
     sizes = [len(part.visit) for part in found]

@@ -20,18 +20,18 @@ _MASK = (1 << 64) - 1
 
 
 def make_keys(seed: int, what: str, numbers: NDArray[np.integer]) -> Keys:
-    """A key for each number; `what` says what is numbered, (n,)."""
+    """Return a key for each number; `what` says what is numbered, (n,)."""
     start = np.array([(seed * _STEP + zlib.crc32(what.encode())) & _MASK], dtype=np.uint64)
     return _mix(numbers.astype(np.uint64) * np.uint64(_STEP) + _mix(start))
 
 
 def extend(keys: Keys, numbers: NDArray[np.integer] | int) -> Keys:
-    """A key for each pair of a key and a number, (n,)."""
+    """Return a key for each pair of a key and a number, (n,)."""
     return _mix(keys + np.asarray(numbers).astype(np.uint64) * np.uint64(_STEP))
 
 
 def draw(keys: Keys, purpose: str) -> Chances:
-    """A number from 0 up to, but without, 1 for each key, (n,)."""
+    """Return a number from 0 up to, but without, 1 for each key, (n,)."""
     # The same multiplier is used for numbers below 2^32; a larger one keeps purposes apart.
     code = (zlib.crc32(purpose.encode()) + (1 << 33)) * _STEP & _MASK
     bits = _mix(keys + np.uint64(code)) >> np.uint64(11)
@@ -39,7 +39,7 @@ def draw(keys: Keys, purpose: str) -> Chances:
 
 
 def draw_normal(keys: Keys, purpose: str) -> Chances:
-    """A draw from the standard normal distribution for each key, (n,)."""
+    """Return a draw from the standard normal distribution for each key, (n,)."""
     from scipy.special import ndtri  # a fifth of what `import matchset` would take
 
     normal: Chances = ndtri(draw(keys, purpose) + 2.0**-54)
@@ -47,7 +47,7 @@ def draw_normal(keys: Keys, purpose: str) -> Chances:
 
 
 def _mix(keys: Keys) -> Keys:
-    """The finalizer of SplitMix64: every bit of the result depends on every bit of the key."""
+    """Mix as SplitMix64 ends: every bit of the result depends on every bit of the key."""
     mixed = keys ^ (keys >> np.uint64(30))
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)

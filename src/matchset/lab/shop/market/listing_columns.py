@@ -20,7 +20,7 @@ _ID_STEP = 61_803_399  # has no factor in common with 10^8: ids are distinct and
 
 
 def make_ids(products: NDArray[np.integer]) -> Strings:
-    """The id of each product: numbers of a family are far apart, (n,)."""
+    """Return the id of each product: numbers of a family are far apart, (n,)."""
     number = products.astype(np.int64) * _ID_STEP % _N_IDS
     digits = 10 ** np.arange(8, dtype=np.int64)[::-1]
     ids = np.full((len(products), 9), ord("M"), dtype=np.uint8)
@@ -31,7 +31,7 @@ def make_ids(products: NDArray[np.integer]) -> Strings:
 def make_catalog_part(
     lexicon: Lexicon, listings: Listings, products: NDArray[np.int64], last_day: int
 ) -> Catalog:
-    """The catalog of some products."""
+    """Return the catalog of some products."""
     return Catalog(
         ids=make_ids(products),
         titles=write_titles(lexicon, listings, products),

@@ -63,7 +63,7 @@ class Listings:
         return len(self.family)
 
     def values(self, slot: int, products: NDArray[np.integer] | slice = slice(None)) -> Ints:
-        """The value of each product in a slot, -1 for none, (n,)."""
+        """Return the value of each product in a slot, -1 for none, (n,)."""
         if slot == COLOR:
             return self.color[products]
         if slot == SIZE:
@@ -72,14 +72,14 @@ class Listings:
         return values
 
     def category(self, products: NDArray[np.integer] | slice = slice(None)) -> Ints:
-        """The category of each product, (n,)."""
+        """Return the category of each product, (n,)."""
         return self.families.category[self.family[products]]
 
 
 def make_listings(
     lexicon: Lexicon, n: int, *, last_day: int, seed: int, shares: Shares
 ) -> Listings:
-    """Everything on sale on the last day, and what was sold out before."""
+    """Make everything on sale on the last day, and what was sold out before."""
     families = _make_families(lexicon, n, seed)
     family = np.repeat(np.arange(len(families), dtype=np.int32), np.diff(families.begin))
     keys = make_keys(seed, "listing", np.arange(n))
@@ -110,7 +110,7 @@ def make_listings(
 
 
 def appeal_parts(seed: int, family: Ints, products: NDArray[np.integer]) -> dict[str, Floats]:
-    """What makes a product sell, each part standard normal; named as in `Shares`."""
+    """Return what makes a product sell, each part standard normal; named as in `APPEAL`."""
     keys = make_keys(seed, "listing", products)
     return {
         "quality": draw_normal(make_keys(seed, "family", family), "quality"),
@@ -121,7 +121,7 @@ def appeal_parts(seed: int, family: Ints, products: NDArray[np.integer]) -> dict
 
 
 def find_sellers(keys: Keys) -> NDArray[np.int64]:
-    """The number of the seller of each listing: a few sell much, (n,)."""
+    """Return the number of the seller of each listing: a few sell much, (n,)."""
     return (draw(keys, "seller") ** 2 * N_SELLERS).astype(np.int64)
 
 
@@ -159,7 +159,7 @@ def _make_families(lexicon: Lexicon, n: int, seed: int) -> Families:
 
 
 def _make_sizes(n: int, seed: int) -> NDArray[np.int64]:
-    """The first listing of each family and the end of the last, (n_families + 1,)."""
+    """Return the first listing of each family and the end of the last, (n_families + 1,)."""
     keys = make_keys(seed, "family", np.arange(int(n / assumptions.SMALLEST_FAMILY) + 1))
     tail = (1.0 - draw(keys, "size")) ** -assumptions.FAMILY_TAIL
     sizes = np.minimum(assumptions.SMALLEST_FAMILY * tail, assumptions.LARGEST_FAMILY).astype(
@@ -171,7 +171,7 @@ def _make_sizes(n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _choose_categories(lexicon: Lexicon, n: int, seed: int) -> tuple[NDArray[np.int64], Floats]:
-    """A few categories, those of a department side by side, and the share of each."""
+    """Return a few categories, those of a department side by side, and the share of each."""
     everything = len(lexicon.vocabulary.categories)
     keys = make_keys(seed, "category", np.arange(everything))
     wanted = min(max(round(assumptions.CATEGORIES * np.sqrt(n)), 2), everything)
@@ -181,7 +181,7 @@ def _choose_categories(lexicon: Lexicon, n: int, seed: int) -> tuple[NDArray[np.
 
 
 def _draw_brands(lexicon: Lexicon, category: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
-    """A brand of the department; which ones are strong differs by category."""
+    """Return a brand of the department; which ones are strong differs by category."""
     department = lexicon.department[category]
     n_brands = lexicon.brands_of.lengths[department]
     rank = (draw(keys, "brand") ** _BRAND_SKEW * n_brands).astype(np.int64)
@@ -190,7 +190,7 @@ def _draw_brands(lexicon: Lexicon, category: NDArray[np.int64], keys: Keys) -> N
 
 
 def _draw_family(of: NDArray[np.int64], wanted: NDArray[np.int64], chance: Floats) -> Ints:
-    """A family of the wanted category for each family, any where that category has none."""
+    """Return a family of the wanted category for each family, any where that category has none."""
     order = np.argsort(of, kind="stable")
     begin = np.searchsorted(of[order], wanted, side="left")
     end = np.searchsorted(of[order], wanted, side="right")

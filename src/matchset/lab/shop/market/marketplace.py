@@ -46,7 +46,7 @@ class Market:
     def catalog_parts(
         self, *, chunk: int = PRODUCT_CHUNK, threads: int | None = None
     ) -> Iterator[Catalog]:
-        """The catalog, some products at a time."""
+        """Return the catalog, some products at a time."""
         n = len(self.listings)
         ranges = [np.arange(at, min(at + chunk, n)) for at in range(0, n, chunk)]
 
@@ -58,7 +58,7 @@ class Market:
     def log_chunks(
         self, *, chunk: int = QUERY_CHUNK, threads: int | None = None
     ) -> Iterator[LogChunk]:
-        """The log, some queries at a time; the queries of one way to ask stand together."""
+        """Yield the log, some queries at a time; the queries of one way to ask stand together."""
         families = make_family_shelf(self.listings)
         asks = list_asks()
         ends = np.round(np.cumsum([ask.share for ask in asks]) * self.n_asked).astype(int).tolist()
@@ -89,7 +89,7 @@ class Market:
 def make_market(
     *, products: int, queries: int | None, days: int, seed: int, shares: Shares = SHARES
 ) -> Market:
-    """Everything that does not grow with the log."""
+    """Make everything that does not grow with the log."""
     n_brands = min(max(products // _PRODUCTS_PER_BRAND, 300), _MAX_BRANDS)
     lexicon = make_lexicon(read_vocabulary(), brands=n_brands, seed=seed)
     listings = make_listings(lexicon, products, last_day=LAST_DAY, seed=seed, shares=shares)

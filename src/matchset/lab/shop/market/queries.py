@@ -64,7 +64,7 @@ class Queries:
 
 
 def list_asks() -> tuple[Ask, ...]:
-    """All ways to ask; their shares sum to 1.
+    """Return all ways to ask; their shares sum to 1.
 
     Customers name the same properties as in the shop, but more of them, because thousands of
     products are alike.
@@ -91,7 +91,7 @@ def make_queries(
     interest: NDArray[np.float64],
     shares: Shares,
 ) -> Queries:
-    """The queries of some numbers; `interest` in each product is given as running sums."""
+    """Return the queries of some numbers; `interest` in each product is given as running sums."""
     keys = make_keys(listings.seed, "query", number)
     wanted = draw(keys, "target") * interest[-1]
     target = np.minimum(np.searchsorted(interest, wanted, side="right"), len(listings) - 1)
@@ -115,7 +115,7 @@ def make_queries(
 def _say_value(
     lexicon: Lexicon, listings: Listings, target: NDArray[np.int64], slot: int, keys: Keys
 ) -> NDArray[np.int64]:
-    """A phrase for what is asked of a slot, -1 where the product in mind has nothing there."""
+    """Draw a phrase for what is asked of a slot, -1 where the product in mind has nothing there."""
     value = listings.values(slot, target)
     code = lexicon.first_value[slot] + np.maximum(value, 0)
     phrase = lexicon.queries.values.draw(code, draw(keys, f"says {SLOTS[slot]}") ** 1.5)
@@ -183,7 +183,7 @@ def _say_model(
 
 
 def make_nicknames(seed: int, family: NDArray[np.integer]) -> Strings:
-    """What customers call a design among themselves: three syllables, such as "zumoka", (n,)."""
+    """Make what customers call a design among themselves: three syllables, "zumoka", (n,)."""
     keys = make_keys(seed, "family", family)
     letters = np.empty((len(family), 6), dtype=np.uint8)
     for at in range(6):
@@ -193,7 +193,7 @@ def make_nicknames(seed: int, family: NDArray[np.integer]) -> Strings:
 
 
 def _find_taste(seed: int, phrase: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The taste of customers who use a phrase, -1 where they used none, (n,)."""
+    """Return the taste of customers who use a phrase, -1 where they used none, (n,)."""
     keys = make_keys(seed, "phrase", np.maximum(phrase, 0))
     return np.where(phrase >= 0, (draw(keys, "taste") * assumptions.TASTES).astype(np.int64), -1)
 

@@ -73,7 +73,7 @@ def read_seller_words() -> SellerWords:
 
 
 def write_titles(lexicon: Lexicon, listings: Listings, products: NDArray[np.int64]) -> Strings:
-    """The title of each product, (n,)."""
+    """Return the title of each product, (n,)."""
     draws = _Draws.of(listings, products)
     pieces = np.full((len(products), len(_STYLES[0])), -1, dtype=np.int64)
     _mention_properties(lexicon, listings, products, draws, pieces)
@@ -116,7 +116,7 @@ def _mention_properties(
     draws: _Draws,
     pieces: NDArray[np.int64],
 ) -> None:
-    """The brand, and most of what else is true of the product; no title calls itself cheap."""
+    """Mention the brand, and most of what else is true; no title calls itself cheap."""
     for slot in range(PRICE):
         value = listings.values(slot, products)
         keys = draws.listing if slot in VARIANT_SLOTS else draws.family
@@ -131,7 +131,7 @@ def _mention_properties(
 def _name_thing(
     lexicon: Lexicon, category: NDArray[np.int32], draws: _Draws, pieces: NDArray[np.int64]
 ) -> None:
-    """The name, perhaps a second one, praise, and perhaps a property the product need not have."""
+    """Give a name, perhaps a second one, praise, and a property the product need not have."""
     words = lexicon.titles
     pieces[:, NAME] = words.names.draw(category, draw(draws.family, "name") ** 2)
     second = words.names.draw(category, draw(draws.seller, "second name"))
@@ -146,7 +146,7 @@ def _name_thing(
 
 
 def _choose_phrases(draws: _Draws) -> Iterator[tuple[int, tuple[str, ...], NDArray[np.int64]]]:
-    """Piece, phrases, and which of them each title has, -1 for none."""
+    """Yield piece, phrases, and which of them each title has, -1 for none."""
     words = read_seller_words()
     for piece, phrases, keys, share in (
         (USE, words.uses, draws.seller, assumptions.STUFFED_USE),
@@ -179,7 +179,7 @@ def _arrange(
 def make_models(
     lexicon: Lexicon, listings: Listings, family: NDArray[np.integer]
 ) -> tuple[Strings, NDArray[np.bool_]]:
-    """Model number of each family, such as NK4120, and which ones have one, (n,)."""
+    """Make the model number of each family, such as NK4120, and tell which have one, (n,)."""
     keys = make_keys(listings.seed, "family", family)
     brand = listings.families.values[family, BRAND]
     initials = np.array([[ord(b[0]), ord(b[-2].upper())] for b in lexicon.brands], dtype=np.uint8)
