@@ -125,7 +125,7 @@ def tune(step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig) ->
             reason = "nothing is left to train on when validation queries are held back"
             return default_reranker(reason, parts)
         rounds.append(examination)
-    return step.under("tune/")("tune", learn_reranker, rounds, parts, threads=step.threads)
+    return step("tune", learn_reranker, rounds, parts, threads=step.threads)
 
 
 def examine(

@@ -73,7 +73,7 @@ class Steps:
         self._prefix = ""
 
     def under(self, prefix: str) -> Steps:
-        """Return steps whose names begin with a prefix, such as "tune/"."""
+        """Return steps whose names begin with a prefix, such as "final/"."""
         inner = copy(self)
         inner._prefix = self._prefix + prefix  # noqa: SLF001 (of its own class)
         return inner
