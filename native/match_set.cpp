@@ -23,12 +23,14 @@ MATCHSET_INLINE Floats<4> load_four(const float* at) {
   return four;
 }
 
-// Candidates by their linear score, or by words where those decide.
+// Candidates by their linear score, or by words where those decide. The best title with all words comes before products
+// that have none and that no customer chose for a query with one.
 void rank(const Reranker& reranker, float cold_shift, MatchSetScratch& s) {
   constexpr std::size_t kWhole = kNFeatures / 4 * 4;
   constexpr float kFarthest = std::numeric_limits<float>::max();
   const auto entries = s.candidates.entries();
-  float best_of_all_words = -kFarthest;
+  const auto has_all = [&](std::size_t i) { return s.features[i][kAllWords] > 0 && s.features[i][kWordsDecide] == 0; };
+  float best = -kFarthest, strange = -kFarthest;
   s.ranked.resize(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Features& f = s.features[i];
@@ -39,13 +41,13 @@ void rank(const Reranker& reranker, float cold_shift, MatchSetScratch& s) {
     for (std::size_t j = kWhole; j < kNFeatures; ++j) sums[j - kWhole] += weights[j] * f[j];
     const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]) + (is_warm ? 0 : cold_shift);
     entries[i].value.linear = std::isfinite(sum) ? sum : 0.0F;
-    if (f[kAllWords] > 0) best_of_all_words = std::max(best_of_all_words, entries[i].value.linear);
+    if (has_all(i)) best = std::max(best, entries[i].value.linear);
+    if (f[kWordsDecide] < 0) strange = std::max(strange, entries[i].value.linear);
   }
-  const float below = std::nextafter(best_of_all_words, -kFarthest);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const float decides = s.features[i][kWordsDecide], linear = entries[i].value.linear;
-    const float order = decides < 0 ? std::min(linear, below) : linear + kDecisive * decides;
-    s.ranked[i] = to_key(order, entries[i].document);
+    float& linear = entries[i].value.linear;
+    if (has_all(i) && linear == best && linear <= strange) linear = std::nextafter(strange, kFarthest);
+    s.ranked[i] = to_key(linear + kDecisive * std::max(s.features[i][kWordsDecide], 0.0F), entries[i].document);
   }
 }
 

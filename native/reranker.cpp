@@ -27,7 +27,7 @@ void check(const CandidateSets& sets) {
     if (!(share >= 0)) throw std::invalid_argument("shares must be at least 0; got " + std::to_string(share));
   if (sets.kinds.size() != n) throw std::invalid_argument("each candidate must have a kind");
   for (const std::uint8_t kind : sets.kinds)
-    if (kind >= sets.n_kinds) throw std::invalid_argument("kinds must be below " + std::to_string(sets.n_kinds));
+    if (kind > sets.n_kinds) throw std::invalid_argument("kinds must be at most " + std::to_string(sets.n_kinds));
 }
 
 // Adds one query's part of the loss after another.
@@ -36,11 +36,15 @@ class QueryLoss {
   QueryLoss(const CandidateSets& sets, const std::vector<double>& weights) : sets_(sets), weights_(weights) {}
 
   void add(std::size_t query, Curvature& sum) {
-    begin_ = static_cast<std::size_t>(sets_.offsets[query]);
-    const std::size_t size = static_cast<std::size_t>(sets_.offsets[query + 1]) - begin_;
-    const auto is_positive = sets_.is_positive.subspan(begin_, size);
-    const auto n_positive = static_cast<std::size_t>(std::count(is_positive.begin(), is_positive.end(), 1));
     const double share = sets_.shares[query];
+    std::size_t n_positive = 0;
+    rows_.clear();
+    for (auto i = sets_.offsets[query]; i < sets_.offsets[query + 1]; ++i)
+      if (const auto row = static_cast<std::size_t>(i); sets_.kinds[row] < sets_.n_kinds) {
+        rows_.push_back(row);
+        n_positive += sets_.is_positive[row];
+      }
+    const std::size_t size = rows_.size();
     if (n_positive == 0 || n_positive == size || share == 0) return;
     scores_.resize(size);
     for (std::size_t i = 0; i < size; ++i) scores_[i] = score(i);
@@ -52,10 +56,10 @@ class QueryLoss {
     mean_.assign(weights_.size(), 0.0);
     std::size_t first = weights_.size(), last = 0;  // weights that this query has something to do with
     for (std::size_t i = 0; i < size; ++i) {
-      if (is_positive[i]) sum.loss -= share * each * (scores_[i] - log_total);
+      const bool is_positive = sets_.is_positive[rows_[i]] != 0;
+      if (is_positive) sum.loss -= share * each * (scores_[i] - log_total);
       const double chance = chances_[i] / total;
-      if (chance > kLeastChance || is_positive[i])
-        add_candidate(i, share * chance, is_positive[i] ? share * each : 0.0, sum);
+      if (chance > kLeastChance || is_positive) add_candidate(i, share * chance, is_positive ? share * each : 0.0, sum);
       first = std::min(first, first_weight(i)), last = std::max(last, first_weight(i) + sets_.n_features);
     }
     const std::size_t n = weights_.size();
@@ -64,8 +68,8 @@ class QueryLoss {
   }
 
  private:
-  const float* row(std::size_t i) const { return sets_.features.data() + (begin_ + i) * sets_.n_features; }
-  std::size_t first_weight(std::size_t i) const { return sets_.kinds[begin_ + i] * sets_.n_features; }
+  const float* row(std::size_t i) const { return sets_.features.data() + rows_[i] * sets_.n_features; }
+  std::size_t first_weight(std::size_t i) const { return sets_.kinds[rows_[i]] * sets_.n_features; }
 
   double score(std::size_t i) const {
     const float* x = row(i);
@@ -90,8 +94,8 @@ class QueryLoss {
 
   const CandidateSets& sets_;
   const std::vector<double>& weights_;
-  std::size_t begin_ = 0;
-  std::vector<double> scores_, chances_, mean_;  // scratch memory
+  std::vector<std::size_t> rows_;  // candidates that are not left out
+  std::vector<double> scores_, chances_, mean_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct CandidateSets {
   std::size_t n_features;
   std::span<const std::int64_t> offsets;      // candidates of each query, (n_queries + 1,)
   std::span<const std::uint8_t> is_positive;  // (n_candidates,)
-  std::span<const std::uint8_t> kinds;        // (n_candidates,)
+  std::span<const std::uint8_t> kinds;        // (n_candidates,); n_kinds: left out
   std::size_t n_kinds;
   std::span<const double> shares;  // of each query in the loss, (n_queries,)
 

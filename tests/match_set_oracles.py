@@ -150,8 +150,16 @@ def score_linearly(found, weights):
     return (features.astype(float) * weights[situation, is_warm]).sum(axis=1)
 
 
+def lift(found, linear):
+    """Scores of one query, in which the best with all words is above all that have none."""
+    decides = found.features[:, column("words_decide")]
+    has_all = (found.features[:, column("all_words")] > 0) & (decides == 0)
+    is_best = has_all & (linear == linear[has_all].max(initial=-np.inf))
+    strange = linear[decides < 0].max(initial=-np.inf)
+    return np.where(is_best, np.maximum(linear, strange + 1e-6), linear)
+
+
 def decide_order(found, linear):
     """What the candidates of one query are ordered by."""
     decides = found.features[:, column("words_decide")]
-    best = linear[found.features[:, column("all_words")] > 0].max(initial=-np.inf)
-    return np.where(decides < 0, np.minimum(linear, best), linear + DECISIVE * decides.clip(0))
+    return lift(found, linear) + DECISIVE * decides.clip(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from contract import CHECKS, Subject, name_of
-from match_set_oracles import column, count_greater, decide_order, oracle, score_linearly
+from match_set_oracles import column, count_greater, decide_order, lift, oracle, score_linearly
 from match_sets import make_match_set, make_model
 from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
@@ -116,7 +116,7 @@ def test_a_wide_open_match_set_equals_scoring_all_products(trained, query, is_le
     assert set(labels) == set(found.labels)
     at = np.argsort(found.labels)[np.searchsorted(np.sort(found.labels), labels)]
     assert np.all(np.diff(decide_order(found, linear)[at]) <= 1e-4)
-    chances = calibrate(linear[at], reranker.calibrations[found.situations[0]])
+    chances = calibrate(lift(found, linear)[at], reranker.calibrations[found.situations[0]])
     # What words put first is never said to be less probable than what comes after it.
     np.testing.assert_allclose(scores, np.minimum.accumulate(chances), rtol=1e-3, atol=1e-12)
 

@@ -82,6 +82,17 @@ def test_softmax_weights_are_those_of_least_loss():
     assert np.array_equal(*found)
     nothing = fit_plainly(features, offsets, is_positive, kinds, 0 * shares, center, precision)
     assert np.array_equal(nothing, center)
+    is_out = rng.random(600) < 0.2  # these are in no query
+    counts = np.add.reduceat(~is_out, offsets[:-1])
+    fewer = (each[~is_out] for each in (features, is_positive, kinds))
+    features_left, positive_left, kinds_left = fewer
+    without = fit_plainly(
+        features_left, offsets_of(counts), positive_left, kinds_left, *arguments[3:]
+    )
+    left_out = np.where(is_out, np.uint8(2), kinds)
+    assert np.array_equal(
+        fit_plainly(features, offsets, is_positive, left_out, *arguments[3:]), without
+    )
 
 
 def fit_plainly(features, offsets, is_positive, kinds, shares, center, precision, *, threads=1):
@@ -93,7 +104,7 @@ def fit_plainly(features, offsets, is_positive, kinds, shares, center, precision
 
 @pytest.mark.parametrize(
     ("kinds", "share", "message"),
-    [([0, 0, 0], 1, "have a kind"), ([2] * 4, 1, "below 2"), ([0] * 4, -1, "at least 0; got -1")],
+    [([0, 0, 0], 1, "have a kind"), ([3] * 4, 1, "at most 2"), ([0] * 4, -1, "at least 0; got -1")],
 )
 def test_what_a_softmax_cannot_be_fitted_to_is_refused(kinds, share, message):
     candidates = np.ones(8, np.float32), offsets_of([4]), [True, False, False, False]
@@ -198,10 +209,10 @@ def test_words_decide_validation_as_they_decide_answers():
         data, candidates=dataclasses.replace(data.candidates, features=features)
     )
     scores = rng.normal(size=1000)
-    rank = data.rank(scores)
+    rank = data.rank(data.lift(scores))
     for query in range(50):
         one = data.select(np.arange(50) == query)
-        order = decide_order(one.candidates, scores[data.row == query])
+        order = decide_order(one.candidates, data.lift(scores)[data.row == query])
         assert np.all(np.diff(order[np.argsort(rank[data.row == query])]) <= 0)
 
 

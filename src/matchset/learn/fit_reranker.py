@@ -78,21 +78,15 @@ def fit_reranker(
         logger.warning("default weights: %s; %s", reason, nothing.warning)
         return nothing
 
-    def fit(
-        some: LabeledCandidates, chosen: tuple[str, ...], same_query: float | None = None
-    ) -> Reranker:
-        return _fit_to(
-            some, parts, chosen, new_share=new_share, same_query=same_query, threads=threads
-        )
-
-    whole = fit(data, parts)
+    whole = _fit_to(data, parts, None, new_share, threads)
     same_query = float(whole.weights[0, 0, _SAME_QUERY])
     few = data.select(np.arange(n_queries) % -(-n_queries // _COMPARED) == 0)
-    subsets = [fit(few, some, same_query) for some in list_subsets(parts)]
+    # All parts too, as more queries would make them look worse than the others.
+    like_them, *subsets = (
+        _fit_to(few, some, same_query, new_share, threads) for some in (parts, *list_subsets(parts))
+    )
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
-    # Fitted to as few queries as the others: more would look worse beside them.
-    like_them = fit(few, parts, same_query).facts["recall"]["all"]
-    facts = {**whole.facts, "recall": {"all": like_them, **worth}}
+    facts = {**whole.facts, "recall": {**like_them.facts["recall"], **worth}}
     if whole.warning:
         logger.warning("%s", whole.warning)
     # Of a few answers, fewer parts learn what is not so.
@@ -124,38 +118,24 @@ def _judge(data: LabeledCandidates, recall: NDArray[np.float64]) -> dict[str, di
 def _fit_to(
     data: LabeledCandidates,
     parts: tuple[str, ...],
-    some: tuple[str, ...],
-    *,
-    new_share: float,
     same_query: float | None,
+    new_share: float,
     threads: int,
 ) -> Reranker:
-    """Fit a re-ranker to some parts: features and candidates of the others are gone.
-
-    Recall is that of the queries that it was fitted to.
-    """
-    own = np.uint8(sum(SOURCES[name] for name in some))
-    is_proposed = (data.candidates.sources & own) > 0
-    data = data if is_proposed.all() else data.keep(is_proposed)
-    dropped = {
-        FEATURES.index(name) for part in parts if part not in some for name in PART_FEATURES[part]
-    }
-    candidates = data.candidates
-    if dropped:
-        features, situations = candidates.features.copy(), candidates.situations
-        features[:, sorted(dropped)] = 0
-        if "neighbors" not in some:  # which tells what training knows
-            situations = np.zeros_like(situations)
-        if "lexical" not in some:  # which tells what titles know
-            situations = np.where(situations == NEW_WORD, NEW_QUERY, situations).astype(np.uint8)
-        candidates = replace(candidates, features=features, situations=situations)
-        data = replace(data, candidates=candidates)
-    weights = fit_weights(data, some, new_share=new_share, threads=threads)
+    """Fit a re-ranker to some parts, and measure the recall of the queries it was fitted to."""
+    dropped = [
+        FEATURES.index(name)
+        for part, names in PART_FEATURES.items()
+        for name in names
+        if part not in parts
+    ]
+    data = _drop_parts(data, parts, dropped) if dropped else data
+    weights = fit_weights(data, parts, new_share=new_share, threads=threads)
     weights[..., _SAME_QUERY] = (
         choose_same_query(data, weights) if same_query is None else same_query
     )
-    weights[..., sorted(dropped)] = 0
-    scores = data.score(weights)
+    weights[..., dropped] = 0
+    scores = data.lift(data.score(weights))
     rank = data.rank(scores)
     recall = find_recall(data, rank)
     facts: dict[str, Any] = {
@@ -169,23 +149,36 @@ def _fit_to(
         "recall": {"all": mean_recall(recall[:, data.is_measured])},
         "kinds": _judge(data, recall),
     }
-    return Reranker(weights, calibrate(data, scores, rank), facts, some)
+    return Reranker(weights, calibrate(data, scores, rank), facts, parts)
+
+
+def _drop_parts(
+    data: LabeledCandidates, parts: tuple[str, ...], dropped: list[int]
+) -> LabeledCandidates:
+    """Drop what other parts proposed and know: search with these alone does not see it."""
+    own = np.uint8(sum(SOURCES[name] for name in parts))
+    data = data.keep((data.candidates.sources & own) > 0)
+    data.candidates.features[:, dropped] = 0
+    situations = data.candidates.situations
+    if "neighbors" not in parts:  # which tells what training knows
+        situations = np.zeros_like(situations)
+    if "lexical" not in parts:  # which tells what titles know
+        situations = np.where(situations == NEW_WORD, NEW_QUERY, situations).astype(np.uint8)
+    return replace(data, candidates=replace(data.candidates, situations=situations))
 
 
 def fit_weights(
     data: LabeledCandidates, parts: tuple[str, ...], *, new_share: float, threads: int
 ) -> Floats:
-    """Weights of cold and warm products in each situation, (n_situations, 2, n_features).
+    """Fit weights of cold and warm products in each situation, (n_situations, 2, n_features).
 
     What training knows of the very same query is never a wrong answer. Where only right ones are
     left, a softmax would put them above everything: so it learns from the other candidates alone,
     and the weight of `same_query` is chosen by itself.
     """
-    has_new = np.bincount(
-        data.row[data.is_positive & ~data.is_known], minlength=len(data.n_positive)
-    )
+    has_new = np.bincount(data.row[data.is_positive & ~data.is_known], minlength=len(data.kinds))
     shares = weigh_kinds(data, has_new > 0, new_share)
-    weights = _fit(data, shares, prior_mean(parts), threads=threads)
+    weights = _fit(data, shares, prior_mean(parts), threads)
     is_recent = data.kinds == RECENT
     if is_recent.any():  # what was added tells how to order new products, not how many there are
         weights[:, COLD, _CONSTANT] += _shift_cold(data, weights, shares * is_recent, threads)
@@ -211,7 +204,7 @@ def weigh_kinds(
 
 
 def choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
-    """The smallest weight that finds nearly as much as any, for queries that training knows.
+    """Choose the smallest weight that finds nearly as much as any, where training knows queries.
 
     Where time decided what is held back, known answers that nobody chose again take places of the
     ranking, as they will in answers. Else they are left out, since single events were held back,
@@ -233,16 +226,12 @@ def choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
 
 
 def _count_useful(data: LabeledCandidates) -> int:
-    """Queries with a positive candidate."""
+    """Count the queries with a positive candidate."""
     return len(np.unique(data.row[data.is_positive]))
 
 
 def _fit(
-    data: LabeledCandidates,
-    shares: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    *,
-    threads: int,
+    data: LabeledCandidates, shares: NDArray[np.float64], prior: NDArray[np.float64], threads: int
 ) -> Floats:
     """Return the weights of least loss near the prior."""
     features, groups = data.candidates.features, data.groups
@@ -259,8 +248,7 @@ def _fit(
     is_unused[..., unused] = True
     precision = _couple(np.square(scale))
     precision[np.diag_indices_from(precision)] += FIXED * is_unused.reshape(-1)
-    n_kinds = 2 * len(SITUATIONS)
-    weights = _fit_softmax(data, features, groups, shares, center, precision, n_kinds, threads)
+    weights = _fit_softmax(data, features, groups, shares, center, precision, threads)
     weights[..., unused] = 0
     return weights
 
@@ -269,13 +257,12 @@ def _shift_cold(
     data: LabeledCandidates, weights: Floats, shares: NDArray[np.float64], threads: int
 ) -> Floats:
     """Return what cold products need beside their scores, in each situation."""
-    groups = data.groups
-    features = np.stack([data.score(weights), groups % 2 == COLD], axis=1).astype(np.float32)
+    situations, is_warm = np.divmod(data.groups, 2)
+    features = np.stack([data.score(weights), is_warm == COLD], axis=1).astype(np.float32)
     center = np.tile([1.0, 0.0], (len(SITUATIONS), 1))
     precision = np.diag(np.tile([FIXED, RIDGE], len(SITUATIONS)))
-    n = len(SITUATIONS)
-    found = _fit_softmax(data, features, groups // 2, shares, center, precision, n, threads)
-    return np.asarray(found[:, 1])
+    fitted = _fit_softmax(data, features, situations, shares, center, precision, threads)
+    return np.asarray(fitted[:, 1])
 
 
 def _fit_softmax(
@@ -285,25 +272,22 @@ def _fit_softmax(
     shares: NDArray[np.float64],
     center: NDArray[np.float64],
     precision: NDArray[np.float64],
-    n_kinds: int,
     threads: int,
 ) -> Floats:
     """Fit weights of each kind of candidate that the very same query did not lead to."""
-    is_new = ~data.is_known
-    if not is_new.all():
-        data, features, kinds = data.keep(is_new), features[is_new], kinds[is_new]
-    found = _native.fit_softmax(
+    n_kinds = center.size // features.shape[1]
+    fitted = _native.fit_softmax(
         features.reshape(-1),
         data.candidates.offsets,
         data.is_positive.view(np.uint8),
-        kinds,
+        np.where(data.is_known, n_kinds, kinds).astype(np.uint8),  # beyond the last: left out
         shares,
         center.reshape(-1),
         precision.reshape(-1),
         n_kinds=n_kinds,
         threads=threads,
     )
-    return np.asarray(found).astype(np.float32).reshape(center.shape)
+    return np.asarray(fitted).astype(np.float32).reshape(center.shape)
 
 
 def _couple(squares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -124,21 +124,25 @@ class LabeledCandidates:
             scores += self.candidates.features[:, column] * by_group[groups, column]
         return scores
 
+    def lift(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores in which the best title with all words beats products with none."""
+        features, row = self.candidates.features, self.row
+        decides = features[:, _WORDS_DECIDE]
+        has_all = (features[:, _ALL_WORDS] > 0) & (decides == 0)
+        best, strange = np.full((2, len(self.n_positive)), -np.inf)
+        np.maximum.at(best, row[has_all], scores[has_all])
+        np.maximum.at(strange, row[decides < 0], scores[decides < 0])
+        least = np.nextafter(strange, np.inf)[row]
+        return np.where(has_all & (scores == best[row]), np.maximum(scores, least), scores)
+
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the rank of each candidate within its query, from 0; those not judged are last.
 
-        Words decide as they do in search.
+        Words decide as they do in search, if scores are lifted.
         """
-        features, row, n = self.candidates.features, self.row, len(self.n_positive)
-        decides = features[:, _WORDS_DECIDE]
-        best = np.full(n, -np.inf)  # of those with all words
-        has_all = features[:, _ALL_WORDS] > 0
-        np.maximum.at(best, row[has_all], scores[has_all])
-        below = np.nextafter(best, -np.inf)[row]
-        order = np.where(
-            decides < 0, np.minimum(scores, below), scores + DECISIVE * np.maximum(decides, 0)
-        )
+        row, n = self.row, len(self.n_positive)
         at = np.arange(len(row)) - self.candidates.offsets[row]
+        order = scores + DECISIVE * np.maximum(self.candidates.features[:, _WORDS_DECIDE], 0)
         table = np.full((n, at.max(initial=0) + 1), np.inf)  # a query's candidates in a row
         table[row, at] = np.where(self.is_judged, -order, np.inf)
         sorted_ = table.argsort(axis=1, kind="stable")
@@ -179,7 +183,7 @@ def find_recall(data: LabeledCandidates, rank: NDArray[np.int64]) -> NDArray[np.
 
 def recall_of(data: LabeledCandidates, weights: Floats) -> list[float]:
     """Return the mean Recall@10, 50 and 100."""
-    return mean_recall(find_recall(data, data.rank(data.score(weights))))
+    return mean_recall(find_recall(data, data.rank(data.lift(data.score(weights)))))
 
 
 def mean_recall(recall: NDArray[np.float64]) -> list[float]:
