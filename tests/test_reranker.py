@@ -1,7 +1,6 @@
 """What is held back, which weights are learned from it, and what the scores then mean."""
 
 import dataclasses
-import re
 from functools import partial
 from itertools import pairwise
 
@@ -293,7 +292,7 @@ def test_a_sample_of_the_pairs_is_told_by_summary_and_inspect(monkeypatch, tmp_p
     matcher = ms.train(*make_shop(), config, out=tmp_path / "model")
     said = "trained on a sample of 100 pairs"
     assert f"towers: {said}\n" in str(matcher.summary)
-    assert re.search(rf"towers +{said}", run("inspect", tmp_path / "model"))
+    assert f"towers: {said}\n" in run("inspect", tmp_path / "model")
 
 
 @pytest.mark.parametrize("left_out", PARTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -51,6 +51,16 @@ def print_facts(values: Mapping[str, object]) -> None:
     output.print(table)
 
 
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, n_texts: int = 1) -> None:
+    """Print a table, of which the first columns are texts, and the others numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="left" if index < n_texts else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    output.print(table)
+
+
 def print_json(value: object) -> None:
     """Print a value as JSON."""
     print_text(json.dumps(to_plain(value), indent=1))
@@ -70,7 +80,7 @@ def to_plain(value: Any) -> Any:
 
 
 def format_error(error: Exception) -> str:
-    """The message of an error, in which parameters are flags."""
+    """Return the message of an error, in which parameters are flags."""
     if isinstance(error, InputError):
         return error.message(format_flag)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
@@ -79,7 +89,7 @@ def format_error(error: Exception) -> str:
 
 
 def format_flag(parameter: str) -> str:
-    """The flag that sets a parameter: --test-days for test_days."""
+    """Return the flag that sets a parameter: --test-days for test_days."""
     return f"--{parameter.replace('_', '-')}"
 
 
@@ -87,7 +97,7 @@ class FlagFormatter(logging.Formatter):
     """Formats what the library logs; options that it speaks of are flags."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (of the library)
-        """The message of a record."""
+        """Return the message of a record."""
         args = record.args if isinstance(record.args, tuple) else ()
         if len(args) == 1 and isinstance(args[0], InputError):
             return format_error(args[0])
@@ -96,7 +106,7 @@ class FlagFormatter(logging.Formatter):
 
 @contextmanager
 def training_bar() -> Iterator[TrainingBar]:
-    """A progress bar for training; it is shown in a terminal only."""
+    """Show a progress bar for training, in a terminal only."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
     # Older versions of Rich print an empty line at the end of a bar that was never shown.
@@ -131,7 +141,7 @@ def describe_step(step: Step) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Seconds; minutes or hours if there are many."""
+    """Write seconds; minutes or hours if there are many."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

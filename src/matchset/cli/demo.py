@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from matchset.cli.console import output, print_heading, print_text, training_bar
 from matchset.cli.interrupts import ending_soon
-from matchset.cli.logs import show_features, show_log, show_split
+from matchset.cli.logs import show_log, show_split
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
@@ -52,7 +52,6 @@ def demo(*, seed: int = 0, out: Annotated[Path, Parameter(alias="-o")] = FOLDER)
     split = split_by_time(log, test_days=30)
     print_heading("Split: training and test")
     show_split(split)
-    show_features(split.train)
     print_heading("Training")
     with training_bar() as bar, ending_soon(bar.stop):
         matcher = train(split.train, catalog, progress=bar)

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from rich.table import Table
-
 from matchset.cli.console import (
     Form,
     output,
     print_error,
     print_heading,
     print_json,
+    print_table,
     print_text,
     to_plain,
 )
@@ -138,13 +137,12 @@ def print_cutoffs(cutoffs: Sequence[Cutoff], k: int) -> None:
     if not cutoffs:
         return
     print_heading(CUTOFFS.format(k=k))
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name in ("min_score", "recall, %", "by traffic, %", "products", "no answer, %"):
-        table.add_column(name, justify="right")
+    rows = []
     for cut in cutoffs:
         shares = [f"{100 * each:.1f}" for each in (cut.recall, cut.recall_by_traffic)]
-        table.add_row(f"{cut.min_score:g}", *shares, f"{cut.size:.1f}", f"{100 * cut.empty:.1f}")
-    output.print(table)
+        rows.append((f"{cut.min_score:g}", *shares, f"{cut.size:.1f}", f"{100 * cut.empty:.1f}"))
+    headers = ("min_score", "recall, %", "by traffic, %", "products", "no answer, %")
+    print_table(headers, rows, n_texts=0)
 
 
 def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:

@@ -17,7 +17,6 @@ from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, SplitOptions, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
-from matchset.features.vectorizer import Vectorizer
 from matchset.storage.folders import refuse_model
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
@@ -35,7 +34,7 @@ def describe(
     test_days: int = DEFAULT_DAYS,
     min_query_count: Annotated[float, Parameter(show_default=True)] = DEFAULT_MIN_QUERY_COUNT,
 ) -> None:
-    """Read a search log and show what is in it, how it splits, and which features it has.
+    """Read a search log and show what is in it and how it splits.
 
     Parameters
     ----------
@@ -60,7 +59,6 @@ def describe(
     try:
         sides = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
         show_split(sides, events=events)
-        show_features(sides.train, events=events)
     except DataError as error:
         print_text(f"not possible: {format_error(error)} (see --test-days and --events)")
     goods = columns.read_catalog(catalog)
@@ -157,22 +155,6 @@ def show_split(sides: Split, *, events: Mapping[str, float] | None = None) -> No
     print_text(sides.report(train=train, test=test))
 
 
-def show_features(train: Log, *, events: Mapping[str, float] | None = None) -> None:
-    """Print the number of n-grams of the training queries."""
-    print_heading("Features of the training queries")
-    pairs = positives(train, events=events)
-    vectorizer = Vectorizer()
-    rows = vectorizer.fit_transform(pairs.queries)
-    sizes = zip(vectorizer.config.ngrams, vectorizer.vocabulary.sizes, strict=True)
-    print_facts(
-        {f"{kind.unit} {kind.n}-grams": size for kind, size in sizes}
-        | {
-            "features per query": f"{rows.nnz / max(1, rows.shape[0]):.1f}",
-            "positive products per query": f"{len(pairs) / max(1, len(pairs.queries)):.1f}",
-        }
-    )
-
-
 def choose_split(
     log: Log,
     test_days: int | None,
@@ -182,7 +164,7 @@ def choose_split(
     test_share: float | None,
     seed: int,
 ) -> Split:
-    """The split that the options ask for, if they fit together."""
+    """Split a log as the options ask, if they fit together."""
     of_time = [f"--test-days {test_days}"] * (test_days is not None)
     of_time += [f"--test-from {test_from}"] * (test_from is not None)
     if of_time and (by == "query" or test_share is not None):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.table import Table
-
-from matchset.cli.console import format_seconds, output, print_text
+from matchset.cli.console import format_seconds, print_table, print_text
 from matchset.cli.flags import Columns, Settings, make_config
 from matchset.learn.plan_training import Cost, plan_training
 from matchset.memory import limit_memory, parse_memory
@@ -51,13 +49,11 @@ def plan(
 
 def show_plan(whole: Cost, samples: tuple[Cost, ...], limit: int) -> None:
     """Print what the samples took, and what all of the log will; `limit` is of memory."""
-    table = Table(
-        "pairs", "time", "memory", "model", box=None, pad_edge=False, padding=(0, 3, 0, 0)
-    )
+    rows = []
     for cost in (*samples, whole):
         sizes = (f"{n / 1e6:,.0f} MB" for n in (cost.memory, cost.model))
-        table.add_row(f"{cost.pairs:,}", format_seconds(cost.seconds), *sizes)
-    output.print(table)
+        rows.append((f"{cost.pairs:,}", format_seconds(cost.seconds), *sizes))
+    print_table(("pairs", "time", "memory", "model"), rows)
     print_text("the last line is an estimate, the others were measured; without reading the log")
     if whole.memory > limit:
         more = (whole.memory - limit) / 1e9

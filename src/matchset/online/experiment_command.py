@@ -9,9 +9,8 @@ from typing import Annotated
 
 import numpy as np
 from cyclopts import App, Parameter
-from rich.table import Table
 
-from matchset.cli.console import output, print_error, print_text
+from matchset.cli.console import print_error, print_table, print_text
 from matchset.cli.flags import READING, LogColumns, choose_column
 from matchset.data.events import advise_weights
 from matchset.errors import DataError, ParameterError
@@ -165,17 +164,7 @@ def read_command(
     print_text("\n".join([headline, *(f"  {fact}" for fact in facts)]))
     if reading.compared:
         headers = "", reading.arms[0], "arm", "", "change", "at any time"
-        show_table(headers, [(row.metric, *format_row(row)) for row in reading.compared], n_texts=1)
-
-
-def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, n_texts: int = 1) -> None:
-    """Print a table; numbers are aligned to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="left" if index < n_texts else "right")
-    for row in rows:
-        table.add_row(*row)
-    output.print(table)
+        print_table(headers, [(row.metric, *format_row(row)) for row in reading.compared])
 
 
 def count_events(
@@ -212,7 +201,7 @@ def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
         numbers = plan.ab_per_arm, plan.ab_per_arm_always, plan.interleaved
         counts = (f"{number:,.0f}" for number in numbers)
         rows.append((name, f"{plan.rate:.2%}", f"{plan.effect:+.1%}", *counts))
-    show_table(headers, rows)
+    print_table(headers, rows)
     first = next(iter(plans.values()))
     print_text(
         f"Searches needed to detect the effect with {power:.0%} power. Customers search "

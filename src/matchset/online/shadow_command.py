@@ -10,14 +10,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from matchset.cli.console import print_error, print_heading, print_json, print_text
+from matchset.cli.console import print_error, print_heading, print_json, print_table, print_text
 from matchset.cli.evaluate import open_matcher
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import Log
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.overlap import Share
 from matchset.matchers.base import DEFAULT_K, Matcher, Retriever
-from matchset.online.experiment_command import VISIT_COLUMNS, VisitColumns, show_table
+from matchset.online.experiment_command import VISIT_COLUMNS, VisitColumns
 from matchset.online.session_rows import SessionRows, has_visitors
 from matchset.online.shadow import Held, Shadow, measure_shadow
 
@@ -159,4 +159,4 @@ def show_held(segments: Sequence[Held]) -> None:
         shares = held.both, held.only_ours, held.only_theirs, held.gain
         counts = f"{held.purchases:,.0f}", f"{held.queries:,}"
         rows.append((held.segment, *counts, *map(write, shares)))
-    show_table(headers, rows)
+    print_table(headers, rows)
