@@ -227,6 +227,30 @@ def test_a_fusion_that_finds_more_is_what_the_verdict_counts(found):
     assert "100 more have a bought product among the first 5 of Match set + mine" in first
 
 
+def test_new_products_are_judged_apart_and_a_loss_on_them_is_red(found, page):
+    facts = " ".join(find_verdict(found).facts)
+    assert "On new products (not in training): Recall@20" in facts
+    assert "On products of training: Recall@20" in facts
+
+    def worsen(row):
+        scores = tuple(
+            replace(score, value=0.1, low=0.05, high=0.15)
+            if (row.name, score.segment) == (OURS, "cold product")
+            else score
+            for score in row.scores
+        )
+        return replace(row, scores=scores)
+
+    shown = show(found, rows=tuple(map(worsen, found.rows)))
+    assert '<li class="loss">It loses on new products (not in training): Recall@20 10.0' in shown
+
+    def forget(row):
+        return replace(row, scores=tuple(s for s in row.scores if s.segment != "cold product"))
+
+    blind = find_verdict(replace(found, rows=tuple(map(forget, found.rows))))
+    assert blind.facts[0].startswith("This log cannot judge new products")
+
+
 def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(found):
     learned = {
         "is_learned": True,

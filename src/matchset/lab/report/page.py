@@ -27,7 +27,7 @@ from matchset.lab.report.exports import to_csv, to_json
 from matchset.lab.report.formats import format_percent
 from matchset.lab.report.losses import find_behind, list_losses
 from matchset.lab.report.plots import kind_colors, require_plots
-from matchset.lab.report.verdict import COLD, Verdict, find_best, find_verdict
+from matchset.lab.report.verdict import COLD, LOSES, Verdict, find_best, find_verdict
 from matchset.matchers.display import percent, printable
 from matchset.matchers.registry import XR_LINEAR, find_kind
 from matchset.model.reranker import LEAST_CALIBRATED
@@ -112,6 +112,7 @@ def _add_comparison(context: dict[str, Any], found: ComparisonFindings) -> None:
     context |= {
         "title": COMPARED,
         "verdict": verdict,
+        "loses": LOSES,
         "tiles": _list_tiles(found, verdict),
         "titles": {row.name: row.title for row in found.rows},
         "means": found.data.relevant_means,

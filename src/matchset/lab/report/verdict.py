@@ -26,6 +26,7 @@ from matchset.lab.report.formats import (
 
 SINGLE = ("ours", "engine", "part", "baseline", "paper")
 COLD, WARM = "cold product", "warm product"  # segments
+LOSES = "It loses on"  # how a sentence begins that the page shows in red
 
 
 class Verdict(NamedTuple):
@@ -53,6 +54,7 @@ def find_verdict(found: ComparisonFindings) -> Verdict:
         return Verdict(headline, (*_compare_with_best(found), _describe_cost(ours, other)))
     headline, judged = _judge(found, ours, other)
     facts = (
+        *_find_blind_spot(found, ours),
         *_count_hits(found, judged, other),
         *_compare_recall(found, ours, other),
         *_compare_with_best(found),
@@ -144,20 +146,25 @@ def _compare_recall(found: ComparisonFindings, ours: Row, other: Row) -> Iterato
             f"Both together, as a fusion, reach {format_percent(fusion.recall(found.k))}; compared "
             f"with {other.title} alone {_describe_gap(added)}."
         )
-    yield _compare_new_products(found, ours, other)
+    yield from _compare_by_product(found, ours, other)
 
 
-def _compare_new_products(found: ComparisonFindings, ours: Row, other: Row) -> str:
-    """Return recall of products that no training query led to, and of the others."""
-    shares = []
+def _compare_by_product(found: ComparisonFindings, ours: Row, other: Row) -> Iterator[str]:
+    """Yield recall of products that no training query led to, and of the others, apart."""
     for segment, name in ((COLD, "new products (not in training)"), (WARM, "products of training")):
         mine, theirs = ours.score(found.k, segment), other.score(found.k, segment)
-        if mine is not None and theirs is not None and mine.queries:
-            values = f"{format_percent(mine.value)} against {format_percent(theirs.value)}"
-            shares.append(f"{name} {values}")
-        elif segment == COLD:
-            shares.append("this log cannot judge new products: the test has none")
-    return f"Recall@{found.k} by product: {'; '.join(shares)}."
+        if mine is None or theirs is None or not mine.queries:
+            continue
+        start = LOSES if theirs.low > mine.high else "On"
+        values = f"{format_percent(mine.value)} against {format_percent(theirs.value)}"
+        yield f"{start} {name}: Recall@{found.k} {values}, over {mine.queries:,} queries."
+
+
+def _find_blind_spot(found: ComparisonFindings, ours: Row) -> Iterator[str]:
+    """Yield that new products cannot be judged, if the test has none."""
+    cold = ours.score(found.k, COLD)
+    if cold is None or not cold.queries:
+        yield "This log cannot judge new products: every product of the test was in training."
 
 
 def _compare_with_best(found: ComparisonFindings) -> Iterator[str]:
