@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from matchset import _native
-from matchset.config import count_threads
+from matchset.config import check_int, check_share, count_threads
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.inverted_lists import ByteVectors, quantize
 from matchset.model.towers import encode_products, encode_texts
@@ -62,26 +62,21 @@ class TwoTowerConfig:
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
-        least = {"dimensions": 16, "epochs": 0, "batch_size": 1, "min_df": 1, "max_ngrams": 1}
-        least |= {"max_pairs": 1, "seed": 0}
+        least = {"dimensions": 16, "min_df": 1, "max_ngrams": 1, "max_pairs": 1, "seed": 0}
         for name, low in least.items():
-            value = getattr(self, name)
-            if name == "epochs" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ValueError(f"{name} must be an integer of at least {low}; got {value!r}")
+            check_int(name, getattr(self, name), low)
+        check_int("batch_size", self.batch_size, 1, 8192)
+        if self.epochs is not None:
+            check_int("epochs", self.epochs, 0)
         if self.dimensions % 16:
             raise ValueError(f"dimensions must be a multiple of 16; got {self.dimensions}")
-        if self.batch_size > 8192:
-            raise ValueError(f"batch_size must be at most 8192; got {self.batch_size}")
         for name in ("temperature", "learning_rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite; got {value}")
         if self.title_rows is not None and not 0 <= self.title_rows <= 16:
             raise ValueError(f"title_rows must be from 0 to 16; got {self.title_rows}")
-        if not 0 <= self.title_share <= 1:
-            raise ValueError(f"title_share must be from 0 to 1; got {self.title_share}")
+        check_share("title_share", self.title_share)
 
     def settle(self, n_pairs: int, n_titles: int) -> TwoTowerConfig:
         """Fill in the defaults that depend on the data.
@@ -123,13 +118,9 @@ class TwoTower:
         rows = texts.indptr, texts.indices
         return encode_texts(rows, self.row_of, self.table, threads=count_threads(threads))
 
-    def encode_titles(self, texts: Csr, *, threads: int | None = None) -> ByteVectors:
-        """Return vectors of titles as bytes, as `vectors` holds them."""
-        return quantize(self.encode(texts, threads=threads))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainingPairs:
+class TowerPairs:
     """What the kernel reads: texts as rows of the table, and the pairs of those that have some."""
 
     queries: tuple[Offsets, Ids]  # rows of each query
@@ -211,7 +202,7 @@ def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**3
 
 def select_pairs(
     X_queries: Csr, X_titles: Csr, Y: Csr, row_of: Ids, config: TwoTowerConfig
-) -> TrainingPairs:
+) -> TowerPairs:
     """Leave out features that have no embedding, and pairs whose texts keep none."""
     if (len(Y), Y.n_cols) != (shape := (len(X_queries), len(X_titles))):
         raise ValueError(f"Y must have shape {shape}; got {(len(Y), Y.n_cols)}")
@@ -220,7 +211,7 @@ def select_pairs(
     query, product = Y.row_of_entry, Y.indices
     usable = np.flatnonzero(has_query[query] & has_title[product])
     chosen = _sample(usable, config.max_pairs, config.seed)
-    return TrainingPairs(
+    return TowerPairs(
         queries,
         titles,
         (Y.indptr, Y.indices),
@@ -241,7 +232,7 @@ def _sample(entries: Offsets, most: int, seed: int) -> Offsets:
 
 
 def train_table(
-    data: TrainingPairs,
+    data: TowerPairs,
     config: TwoTowerConfig,
     *,
     threads: int,
