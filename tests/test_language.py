@@ -252,19 +252,6 @@ def test_without_a_language_nothing_changes():
         assert same_rows(other.transform(SHOP), plain.transform(SHOP))
 
 
-def test_a_model_without_a_language_has_the_sections_that_it_always_had(tmp_path):
-    Vectorizer().fit(SHOP).save(tmp_path / "plain")
-    Vectorizer(language="en").fit(SHOP).save(tmp_path / "english")
-    plain, english = (
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
-        for name in ("plain", "english")
-    )
-    assert set(english) - set(plain) == {
-        "stems.slots.bin", "stems.suffixes.bytes.bin", "stems.suffixes.offsets.bin",
-    }  # fmt: skip
-    assert b"stems" not in plain["manifest.json"]
-
-
 @pytest.mark.parametrize("language", ["en", "de", "cjk"])
 def test_threads_budgets_and_batches_do_not_matter(language):
     texts = [*ENGLISH, *GERMAN, *JAPANESE] * 30
@@ -418,15 +405,6 @@ def test_the_language_is_that_of_its_words_and_endings():
     assert detect_language([normalized(["red"] * 1000)]) is None
 
 
-def test_the_simulated_shop_is_english():
-    shop = ms.lab.simulate_shop(products=150)
-    matcher = ms.train(shop.log, shop.catalog)
-    assert matcher.summary.language == matcher.vectorizer.vocabulary.language == "en"
-    assert "language: en" in str(matcher.summary)
-    plain = ms.train(shop.log, shop.catalog, ms.TrainConfig(language=None))
-    assert plain.summary.language is None
-
-
 @pytest.mark.parametrize("call", [choose_language, lambda name, _: ms.TrainConfig(language=name)])
 def test_an_unknown_language_is_an_error(call):
     with pytest.raises(ValueError, match=r"language must be auto, none or one of en, .*; got 'xx'"):
@@ -456,9 +434,8 @@ def test_catalogs_of_any_language_are_searched(kind, titles, language, query, wa
 
 
 def test_a_german_shop_is_trained_and_opened_in_german(tmp_path):
-    queries = [title.lower() for title in GERMAN]
-    log = ms.read_log(pa.table({"query": queries, "sku": [f"p{i}" for i in range(len(queries))]}))
-    matcher = ms.train(log, make_catalog(GERMAN), out=tmp_path / "m")
+    matcher = train_shop(GERMAN, out=tmp_path / "m")
+    assert matcher.summary.language == "de"
     loaded = ms.load(tmp_path / "m")
     asked = ["Rote Lampe aus Holz", "Türschloss", "Bohrmaschinchen", "xyzzy"]
     for each in (matcher, loaded, pickle.loads(pickle.dumps(loaded))):

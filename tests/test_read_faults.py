@@ -44,13 +44,6 @@ def test_strict_names_file_row_column_and_value(tmp_path, name, column, value, r
     assert read_log(good, strict=True).report.is_clean
 
 
-def test_strict_names_the_row_of_a_frame():
-    with pytest.raises(
-        DataError, match="the given table, row 2: column 'sku' must hold a product id; got None"
-    ):
-        read_log(pl.DataFrame({"q": ["a", "b"], "sku": ["1", None]}), strict=True)
-
-
 def broken(name, data, reason):
     return pytest.param(name, data, reason, id=name)
 
