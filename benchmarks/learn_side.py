@@ -41,14 +41,14 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     """Ours, with its defaults but for `options`."""
     from matchset.config import LearnConfig
     from matchset.features.vectorizer import Vectorizer
-    from matchset.features.vocabulary import store_vocabulary
     from matchset.learn.train_tree import train
     from matchset.learn.training_data import Examples
     from matchset.matrices import to_csr
-    from matchset.model.packed import pack, store_tree
-    from matchset.model.products import Products, store_products
+    from matchset.model.packed import pack
+    from matchset.model.products import Products
     from matchset.model.search import search_rule
-    from matchset.storage.sections import save_sections
+    from matchset.storage.codec import encode
+    from matchset.storage.file import write_file
     from matchset.strings import Strings
 
     texts, Y = read(folder, "train")
@@ -65,12 +65,8 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     exact = pack(model, precision="float32", threads=threads)
     found = exact.search_rows(rows, search_rule(K, BEAM), threads=threads)
     products = Products(Strings.of([f"B{i:09d}" for i in range(Y.shape[1])]))
-    parts = {
-        "vectorizer": store_vocabulary(vectorizer.vocabulary),
-        "tree": store_tree(pack(model)),
-        "products": store_products(products),
-    }
-    save_sections(folder / "matchset", parts, header={}, overwrite=True)
+    header, arrays = encode((vectorizer, pack(model), products))
+    write_file(folder / "matchset", "parts", header, arrays, overwrite=True)
     return {
         **watch.seconds,
         "memory": memory,

@@ -59,24 +59,27 @@ def read_rows(folder: Path, name: str) -> sp.csr_matrix:
 def train_matchset(folder: Path, path: Path, threads: int) -> None:
     """Ours: the estimator, and its tree packed to 8 bits as `ms.train` keeps it."""
     from matchset import XRLinear
-    from matchset.model.packed import pack, store_tree
-    from matchset.storage.sections import save_sections
+    from matchset.model.packed import pack
+    from matchset.storage.codec import encode
+    from matchset.storage.file import write_file
 
     settings = {"branching": BRANCHING, "max_leaf_size": MAX_LEAF, "C": C, "threshold": THRESHOLD}
     estimator = XRLinear(**settings, n_jobs=threads)
     estimator.fit(read_rows(folder, "train"), read(folder, "train")[1])
     tree = pack(estimator.model_, threads=threads)
-    save_sections(path, {"tree": store_tree(tree)}, header={}, overwrite=True)
+    write_file(path, "tree", *encode(tree), overwrite=True)
 
 
 def open_matchset(path: Path) -> Answerer:
     """Ours, memory-mapped; a single row goes in as two arrays."""
     from matchset.matrices import to_csr
-    from matchset.model.packed import read_tree
+    from matchset.model.packed import PackedTree
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_sections
+    from matchset.storage.codec import decode
+    from matchset.storage.file import open_file
 
-    tree, rule = read_tree(open_sections(path)[1]["tree"]), search_rule(K, BEAM)
+    stored = open_file(path, "tree")
+    tree, rule = decode(PackedTree, stored.header.value, stored.arrays), search_rule(K, BEAM)
     return Answerer(
         one=lambda row: tree.search_row(*row, rule),
         many=lambda X: tree.search_rows(to_csr(X, "X"), rule),

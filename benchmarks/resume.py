@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import matchset as ms
-from matchset.storage.folders import MANIFEST
+from matchset.storage.file import open_file
 from matchset.work.steps import Progress, open_steps
 from matchset.work.work_folder import open_work
 
@@ -57,15 +57,16 @@ def digest(matcher: ms.Matcher) -> str:
     found = hashlib.sha256()
     with tempfile.TemporaryDirectory() as folder:
         matcher.save(Path(folder) / "model")
-        for file in sorted(Path(folder).rglob("*.bin")):
-            found.update(file.name.encode() + file.read_bytes())
+        arrays = open_file(Path(folder) / "model", "model").arrays
+        for name, array in sorted(arrays.items()):
+            found.update(name.encode() + array.tobytes())
     return found.hexdigest()
 
 
 def find_tasks(work: Path) -> dict[str, int]:
     """Tasks that are done, and when each was."""
-    manifests = [path for path in work.rglob(MANIFEST) if not path.parent.name.startswith(".")]
-    return {str(path.parent): path.stat().st_mtime_ns for path in manifests}
+    files = [path for path in work.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
 def measure(shop: Path, engines: list[str], scratch: Path) -> None:

@@ -21,18 +21,18 @@ BEAM, K, BATCH = 10, 100, 20_000
 def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     """Ours: everything through Python."""
     from matchset.features.vectorizer import Vectorizer
-    from matchset.features.vocabulary import read_vocabulary
     from matchset.matrices import to_csr
-    from matchset.model.packed import read_tree
-    from matchset.model.products import read_products
+    from matchset.model.packed import PackedTree
+    from matchset.model.products import Products
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_sections
+    from matchset.storage.codec import decode
+    from matchset.storage.file import open_file
     from matchset.strings import Strings
 
     started = time.perf_counter()
-    _, parts = open_sections(folder / "matchset")
-    tree, products = read_tree(parts["tree"]), read_products(parts["products"])
-    vectorizer = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
+    stored = open_file(folder / "matchset", "parts")
+    form = tuple[Vectorizer, PackedTree, Products]
+    vectorizer, tree, products = decode(form, stored.header.value, stored.arrays)
     opened = time.perf_counter() - started
 
     texts, _ = read(folder, "test")
@@ -106,14 +106,17 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
 
 def measure_filters(folder: Path, singles: int) -> dict[str, float]:
     """Ours alone: what a filter costs that admits less and less."""
-    from matchset.features.vocabulary import read_vocabulary
-    from matchset.model.packed import read_tree
+    from matchset.features.vectorizer import Vectorizer
+    from matchset.model.packed import PackedTree
+    from matchset.model.products import Products
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_sections
+    from matchset.storage.codec import decode
+    from matchset.storage.file import open_file
 
-    _, parts = open_sections(folder / "matchset")
-    tree = read_tree(parts["tree"])
-    vocabulary, rule = read_vocabulary(parts["vectorizer"]).to_native(), search_rule(K, BEAM)
+    stored = open_file(folder / "matchset", "parts")
+    form = tuple[Vectorizer, PackedTree, Products]
+    vectorizer, tree, _ = decode(form, stored.header.value, stored.arrays)
+    vocabulary, rule = vectorizer.native, search_rule(K, BEAM)
     texts, _ = read(folder, "test")
     rng = np.random.default_rng(0)
     figures = {}

@@ -24,7 +24,7 @@ def served_shop(tmp_path_factory):
 @pytest.fixture
 def folder(served_shop, tmp_path):
     """A folder of its own, whose model may be replaced under a server."""
-    shutil.copytree(served_shop / "model", tmp_path / "model")
+    shutil.copy(served_shop / "model", tmp_path / "model")
     shutil.copy(served_shop / "keys", tmp_path / "keys")
     return tmp_path
 

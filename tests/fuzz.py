@@ -1,7 +1,7 @@
 """Fuzzing: does anything that a stranger may send crash, hang, or fail in another way than it may?
 
     python tests/fuzz.py --minutes 10                 # all targets, new seeds each time
-    python tests/fuzz.py --seed 1 --only folders      # the same cases again
+    python tests/fuzz.py --seed 1 --only arrays       # the same cases again
     python tests/fuzz.py --replay tests/fuzz_found    # cases that were kept
 
 Each case is made from a seed, written down as JSON before it runs, and runs in a child process with
@@ -27,14 +27,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import fuzz_folders
+import fuzz_files
 import fuzz_runs
 import fuzz_texts
 
 FOUND = Path(__file__).parent / "fuzz_found"
 TARGETS = {
-    "folders": (fuzz_folders.choose_folder, fuzz_folders.run_folder),
-    "manifests": (fuzz_folders.choose_manifest, fuzz_folders.run_folder),
+    "arrays": (fuzz_files.choose_arrays, fuzz_files.run_file),
+    "headers": (fuzz_files.choose_header, fuzz_files.run_file),
+    "bytes": (fuzz_files.choose_bytes, fuzz_files.run_file),
     "requests": (fuzz_texts.choose_request, fuzz_texts.run_request),
     "filters": (fuzz_texts.choose_filter, fuzz_texts.run_filter),
     "logs": (fuzz_texts.choose_log, fuzz_texts.run_log),
@@ -138,7 +139,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         models = Path(folder) / "models"
         models.mkdir()
-        fuzz_folders.make_models(models)
+        fuzz_files.make_models(models)
         if options.replay:
             files = [options.replay] if options.replay.is_file() else options.replay.glob("*.json")
             for file in files:

@@ -8,7 +8,7 @@ from functools import cache
 
 from ab_tests import IDS, SHOES, event, record
 from digests import digests
-from fuzz_folders import choose_value, walk
+from fuzz_files import choose_value, walk
 from fuzz_texts import choose_bytes, choose_json
 from match_sets import make_config, make_shop
 

@@ -16,13 +16,12 @@ def replace_by(folder, other):
     ms.load(other).save(folder / "model", overwrite=True)
 
 
-def damage(model, name="tree.data.bin"):
+def damage(model):
     """Change a byte, in a new file: served files are never written to."""
-    file = model / name
-    data = bytearray(file.read_bytes())
+    data = bytearray(model.read_bytes())
     data[len(data) // 2] ^= 1
-    file.unlink()
-    file.write_bytes(data)
+    model.unlink()
+    model.write_bytes(data)
 
 
 def reload(server):

@@ -1,13 +1,14 @@
 """A fusion is a matcher, whose parts may know different products."""
 
-import json
 import pickle
 
 import numpy as np
 import pytest
 from bookshelf import IDS, QUERIES, make_catalog, make_pairs
 from contract import CHECKS, Subject, name_of
+from match_sets import make_match_set
 from rankings import Recited, make_positives
+from stored import damage_array, forge
 
 import matchset as ms
 from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
@@ -280,31 +281,26 @@ def test_a_fusion_of_fusions_is_saved_whole_and_verified(tmp_path):
     assert repr(opened) == repr(whole)
     assert opened.match(QUERIES) == whole.match(QUERIES)
     ms.verify(tmp_path / "f")
-    file = next((tmp_path / "f" / "part0" / "part1").glob("*.bin"))
-    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
-    with pytest.raises(ModelFileError, match=r"part0/part1/.*checksum differs"):
+    damage_array(tmp_path / "f", "matchers.0.matchers.1.scores")
+    with pytest.raises(
+        ModelFileError, match=r"checksum of matchers\.0\.matchers\.1\.scores differs"
+    ):
         ms.verify(tmp_path / "f")
 
 
-def test_a_part_that_was_exchanged_is_found(tmp_path):
-    parts = make_parts()
-    ms.Fusion(parts).save(tmp_path / "f")
-    parts[2].save(tmp_path / "f" / "part0", overwrite=True)
-    with pytest.raises(ModelFileError, match=r"part0/manifest.json: is not the one"):
-        ms.verify(tmp_path / "f")
-    with pytest.raises(NotImplementedError):
-        ms.Fusion([parts[0], recite({})], names=["a", "b"]).save(tmp_path / "g")
-    assert not (tmp_path / "g").exists()
+def test_a_part_keeps_its_changes_of_products(tmp_path):
+    grown = make_match_set(tune=False).upsert([ms.Upsert("n1", "red zyxo rose")], remove=["p001"])
+    ms.Fusion([grown]).save(tmp_path / "f")
+    opened = ms.load(tmp_path / "f").matchers[0]
+    assert opened.freshness == grown.freshness
+    assert opened.match("zyxo rose", 5) == grown.match("zyxo rose", 5)
 
 
 @pytest.mark.parametrize("damage", [{"names": 3}, {"depth": None}, {"rule": {"method": "x"}}])
 def test_a_damaged_fusion_is_named(tmp_path, damage):
     ms.Fusion(make_parts()).save(tmp_path / "f")
-    file = tmp_path / "f" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["header"]["sections"]["fusion"] |= damage
-    file.write_text(json.dumps(manifest))
-    with pytest.raises(ModelFileError, match="the fusion matcher is damaged"):
+    forge(tmp_path / "f", lambda header, _: header["fields"].update(damage))
+    with pytest.raises(ModelFileError, match="the model is damaged"):
         ms.load(tmp_path / "f")
 
 

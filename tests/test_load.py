@@ -1,4 +1,4 @@
-"""`load` opens whichever matcher lies in a folder; the command line takes any of them."""
+"""`load` opens whichever matcher is in a file; the command line takes any of them."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from bookshelf import QUERIES, make_catalog, make_pairs
 from command_line import run
+from stored import forge
 
 import matchset as ms
 from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
@@ -67,15 +68,12 @@ def test_a_matcher_is_opened_without_the_packages_of_others(saved):
 
 def test_an_unknown_matcher_is_named(saved, tmp_path):
     make_matchers()["bm25"].save(tmp_path / "m")
-    file = tmp_path / "m" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["header"]["matcher"] = "oracle"
-    file.write_text(json.dumps(manifest))
+    forge(tmp_path / "m", lambda header, _: header.update({"class": "oracle"}))
     with pytest.raises(
         ModelFileError, match=r"a matcher must be one of match_set, .*; got 'oracle'"
     ):
         ms.load(tmp_path / "m")
-    with pytest.raises(ModelFileError, match="not a matchset folder"):
+    with pytest.raises(ModelFileError, match="it is a folder"):
         ms.load(tmp_path)
 
 
@@ -91,7 +89,7 @@ def test_the_command_line_asks_any_matcher(saved):
 
 def test_any_matcher_is_inspected_and_verified(saved):
     said = run("inspect", saved / "fusion", "--verify")
-    for part in ("every file is as it was written", "with titles", "rrf of bm25, popularity"):
+    for part in ("every byte is as it was written", "with titles", "rrf of bm25, popularity"):
         assert part in said
     assert "bm25" in run("inspect", saved / "bm25")
 
@@ -121,24 +119,21 @@ def test_a_fusion_remembers_what_its_parts_were_trained_on(saved):
 
 
 @pytest.mark.parametrize(
-    ("section", "name", "value"),
-    [("training", "provenance", []), ("training", "provenance", None), ("training", "config", [])],
+    ("name", "value"),
+    [("provenance", []), ("provenance", None), ("config", []), ("config.learn.negatives", 3)],
 )
-def test_l2_an_odd_header_is_a_model_file_error(tmp_path, section, name, value):
+def test_l2_an_odd_header_is_a_model_file_error(tmp_path, name, value):
     path = tmp_path / "model"
     ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]}), config=TREE).save(path)
-    manifest = json.loads((path / "manifest.json").read_text())
-    manifest["header"]["sections"][section][name] = value
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ModelFileError, match="the xr_linear matcher is damaged"):
-        ms.load(path)
+    *inner, last = name.split(".")
 
+    def change(header, _):
+        fields = header["fields"]
+        for each in inner:
+            fields = fields[each]
+        fields[last] = value
 
-def test_l2_negatives_that_are_no_text_are_a_model_file_error(tmp_path):
-    path = tmp_path / "model"
-    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]}), config=TREE).save(path)
-    manifest = json.loads((path / "manifest.json").read_text())
-    manifest["header"]["sections"]["training"]["config"]["negatives"] = 3
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ModelFileError):
+    forge(path, change)
+    ms.verify(path)
+    with pytest.raises(ModelFileError, match=f"the model is damaged: {name} must be"):
         ms.load(path)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from contract import CHECKS, Subject, name_of
 from match_set_oracles import column, count_greater, decide_order, lift, oracle, score_linearly
 from match_sets import make_match_set, make_model
+from stored import dump_value, take_apart
 from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
@@ -18,7 +19,7 @@ from matchset.errors import DataError, ModelFileError
 from matchset.matrices import from_scipy
 from matchset.model.added import index_added
 from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impacts
-from matchset.model.lexical import index_titles, store_lexical
+from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
 from matchset.model.reranker import (
     FEATURES,
@@ -26,8 +27,8 @@ from matchset.model.reranker import (
     Calibration,
     Reranker,
     default_reranker,
-    store_reranker,
 )
+from matchset.storage.file import read_header
 from matchset.strings import Strings
 
 QUERIES = [
@@ -63,12 +64,9 @@ def describe(trained, queries, bounds):
 
 def test_words_of_titles_are_counted_in_blocks_of_any_size(trained, monkeypatch):
     X, vocabulary = trained.data.X_titles, trained.data.vectorizer.vocabulary
-    whole = store_lexical(index_titles(X, vocabulary))
+    whole = dump_value(index_titles(X, vocabulary))
     monkeypatch.setattr("matchset.model.lexical._BLOCK", 7)
-    blocks = store_lexical(index_titles(X, vocabulary))
-    assert blocks.header == whole.header
-    for name, array in whole.arrays.items():
-        np.testing.assert_array_equal(blocks.arrays[name], array)
+    assert dump_value(index_titles(X, vocabulary)) == whole
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -331,35 +329,36 @@ def test_a_saved_match_set_gives_the_same_answers(matcher, tmp_path):
 
 def test_any_damaged_array_is_refused_or_answers_safely(matcher, tmp_path):
     matcher.save(tmp_path / "model")
-    files = sorted((tmp_path / "model").glob("*"))
+    file = tmp_path / "model"
+    whole, header = file.read_bytes(), read_header(tmp_path / "model")
     rng = np.random.default_rng(0)
-    for file in files:
-        whole = file.read_bytes()
-        if not whole or file.suffix == ".json":
+    for entry in header.entries.values():
+        if entry.n_bytes == 0:
             continue
         damaged = bytearray(whole)
-        for at in rng.integers(len(whole), size=8):
-            damaged[at] ^= 0xFF
+        for at in rng.integers(entry.n_bytes, size=8):
+            damaged[header.begin + entry.offset + at] ^= 0xFF
+        file.unlink()
         file.write_bytes(bytes(damaged))
         try:
             for query in QUERIES[:3]:
                 ms.load(tmp_path / "model").match(query)
         except (ModelFileError, ValueError, IndexError, OverflowError):
             pass
-        file.write_bytes(whole)
+    file.unlink()
+    file.write_bytes(whole)
     assert ms.load(tmp_path / "model").match(QUERIES) == matcher.match(QUERIES)
 
 
-def test_a_folder_holds_no_n_gram_and_no_rare_query(tmp_path):
+def test_a_file_holds_no_n_gram_and_no_rare_query(tmp_path):
     # A rare query with a name that no title has.
     log, catalog = make_shop(more=[("wilhelmina xylander rose", 1, 2.0)])
     matcher = ms.train(log, catalog, make_config())
     assert "p001" in matcher.only("neighbors").match("wilhelmina xylander rose", 3).ids  # it votes
     matcher.save(tmp_path / "model")
-    for file in (tmp_path / "model").rglob("*"):
-        if file.is_file():
-            assert b"wilhel" not in file.read_bytes()
-            assert b"xylander" not in file.read_bytes()
+    data = (tmp_path / "model").read_bytes()
+    assert b"wilhel" not in data
+    assert b"xylander" not in data
     loaded = ms.load(tmp_path / "model")
     assert not any(loaded.vectorizer.vocabulary.names)
 
@@ -371,11 +370,12 @@ def test_threads_do_not_change_the_model(threads, tmp_path):
     for name, n in (("one", 1), ("many", threads)):
         learn = dataclasses.replace(base.learn, threads=n)
         ms.train(log, catalog, dataclasses.replace(base, learn=learn), out=tmp_path / name)
-    for file in sorted((tmp_path / "one").iterdir()):
-        if file.suffix != ".json":
-            assert file.read_bytes() == (tmp_path / "many" / file.name).read_bytes(), file.name
-    one, many = (ms.load(tmp_path / name) for name in ("one", "many"))
-    assert store_reranker(one.model.reranker).header == store_reranker(many.model.reranker).header
+    (first, one), (second, many) = (take_apart(tmp_path / name) for name in ("one", "many"))
+    assert one.keys() == many.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, many[name], err_msg=name)
+    first, second = (each["fields"]["model"] for each in (first, second))
+    assert first == second
 
 
 def test_the_default_has_every_part_and_a_tree_alone_is_xr_linear():

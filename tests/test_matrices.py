@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from matchset import matrices
 from matchset.matrices import Csr, offsets_of, positions_of, rows_of, take_entries
-from matchset.storage.folders import ArrayPieces
+from matchset.storage.codec import ArrayPieces
 
 SIZES = st.lists(st.integers(0, 4), max_size=8)
 

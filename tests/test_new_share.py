@@ -112,9 +112,9 @@ def test_a_share_is_saved_and_kept_by_changes_and_by_a_refresh(matcher, tmp_path
     other.save(tmp_path / "model")
     opened = ms.load(tmp_path / "model")
     assert opened.match(QUERIES) == other.match(QUERIES)
-    changed = opened.upsert([ms.Upsert("n1", "red rose vase")], remove=["p000"])
+    with ms.open_writer(tmp_path / "model") as writer:
+        changed = writer.upsert([ms.Upsert("n1", "red rose vase")], remove=["p000"])
     assert ms.load(tmp_path / "model").match(QUERIES) == changed.match(QUERIES)
-    assert changed.reopen(tmp_path / "model").match(QUERIES) == changed.match(QUERIES)
     refreshed = changed.refresh(make_shop(40, seed=3)[0])
     for each in (changed, refreshed, refreshed.only(["towers", "lexical"]), refreshed.prune(0.1)):
         assert each.model.bounds == other.model.bounds

@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 from search_oracles import random_model, random_rows
 
 from matchset import _native
-from matchset.errors import ModelFileError
 from matchset.model.packed import (
     PackedTree,
     pack,
     pack_layers,
     prune,
     prune_packed,
-    read_tree,
-    store_tree,
     unpack,
 )
 from matchset.model.search import search_rule
-from matchset.storage.sections import Section, open_sections, read_section, save_sections
+from matchset.storage.codec import decode, encode
+from matchset.storage.file import open_file, write_file
 
 LAYER = ("row_offsets", "features", "entry_offsets", "children", "weights", "bias")
 shapes = st.lists(st.sampled_from([1, 2, 5, 9, 40]), min_size=1, max_size=3)
@@ -216,15 +214,13 @@ def test_arrays_that_do_not_fit_are_refused(change, message):
 
 def test_a_saved_tree_gives_the_same_answers(tmp_path):
     packed, X = pack(random_model(6)), random_rows(6)
-    save_sections(tmp_path / "m", {"tree": store_tree(packed)}, header={"note": 1})
-    header, sections = open_sections(tmp_path / "m")
-    opened = read_section(tmp_path / "m", "tree", lambda: read_tree(sections["tree"]))
-    assert header == {"note": 1}
-    assert isinstance(opened.data, np.memmap)
+    write_file(tmp_path / "m", "tree", *encode(packed))
+    stored = open_file(tmp_path / "m", "tree")
+    opened = decode(PackedTree, stored.header.value, stored.arrays)
+    assert not opened.data.flags.writeable  # mapped
     for name in ("indices", "data", "indptr"):
         rule = search_rule(7, 3)
         found, expected = opened.search_rows(X, rule), packed.search_rows(X, rule)
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    broken = Section(sections["tree"].header, {})
-    with pytest.raises(ModelFileError, match="the tree is damaged: no 'labels'"):
-        read_section(tmp_path / "m", "tree", lambda: read_tree(broken))
+    with pytest.raises(ValueError, match="labels must be the name of an array"):
+        decode(PackedTree, stored.header.value, {})

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from match_sets import make_config, make_shop
+from stored import take_apart
 
 import matchset as ms
 from matchset import _native
@@ -11,7 +12,6 @@ from matchset.data.catalog import Catalog
 from matchset.features.ngram_counts import kind_arrays
 from matchset.learn import private_words
 from matchset.learn.private_words import forget_private_words
-from matchset.storage.sections import open_sections
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -79,8 +79,8 @@ def test_a_private_pair_of_public_characters_is_not_learned(tmp_path):
     }
     catalog = Catalog(Strings.of(table["sku"][:-1]), Strings.of(titles))
     ms.train(ms.read_log(pa.table(table)), catalog, make_config(language="cjk"), out=tmp_path / "m")
-    _, sections = open_sections(tmp_path / "m")
-    config, known = ms.load(tmp_path / "m").vectorizer.config, known_ngrams(sections)
+    arrays = take_apart(tmp_path / "m")[1]
+    config, known = ms.load(tmp_path / "m").vectorizer.config, known_ngrams(arrays)
     unit, length = kind_arrays(config.ngrams)
 
     def is_known(word, kind):
@@ -93,7 +93,7 @@ def test_a_private_pair_of_public_characters_is_not_learned(tmp_path):
     assert is_known("田中", 0) == is_known("田 中", 1) == [False]
     secret = {known[key] for key in ngrams_of("田中", config) if key in known}
     public = {known[key] for key in ngrams_of("赤い靴", config) if key in known}
-    assert not features_of(sections, "田中 赤い靴") & (secret - public)
+    assert not features_of(arrays, "田中 赤い靴") & (secret - public)
 
 
 @pytest.mark.parametrize(("threads", "block"), [(1, 1 << 20), (2, 7), (7, 1 << 20)])
@@ -149,15 +149,15 @@ def ngrams_of(text, config):
     return set(_native.list_ngrams(text, *kind_arrays(config.ngrams))[1].tolist())
 
 
-def known_ngrams(sections):
-    slots = np.asarray(sections["vectorizer"].arrays["slots"])
+def known_ngrams(arrays):
+    slots = np.asarray(arrays["vectorizer.slots"])
     pairs = slots.view([("key", "<u8"), ("id", "<u4"), ("idf", "<f4")])
     return {int(key): int(each) for key, each, _ in pairs if key != 2**64 - 1}
 
 
-def features_of(sections, query):
-    """What the folder remembers of a query whose whole text is guessed: the join of all files."""
-    arrays = sections["neighbors"].arrays
+def features_of(arrays, query):
+    """What the file remembers of a query whose whole text is guessed: the join of all files."""
+    arrays = {n.removeprefix("model.neighbors."): a for n, a in arrays.items() if "neighbors" in n}
     (at,) = np.flatnonzero(arrays["hashes"] == Strings.of([normalize(query)]).hashes()[0])
     offsets, ids = arrays["queries_of.offsets"], arrays["queries_of.ids"]
     feature_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -166,12 +166,12 @@ def features_of(sections, query):
 
 @pytest.mark.parametrize("query", SECRETS)
 def test_no_guess_of_a_private_word_is_confirmed_by_a_folder(folder, query):
-    _, sections = open_sections(folder)
+    arrays = take_apart(folder)[1]
     config = ms.load(folder).vectorizer.config
-    known = known_ngrams(sections)
-    words = np.asarray(sections["vectorizer"].arrays["stems.slots"])
+    known = known_ngrams(arrays)
+    words = np.asarray(arrays["vectorizer.stems.slots"])
     hashes = words.view([("key", "<u8"), ("kept", "<u4"), ("suffix", "<u4")])["key"]
-    remembered = features_of(sections, query)
+    remembered = features_of(arrays, query)
     public = query
     for secret in SECRETS[query]:
         # Titles have a garden, which stands for a gardener: what is remembered is a public word.
@@ -187,8 +187,8 @@ def test_no_guess_of_a_private_word_is_confirmed_by_a_folder(folder, query):
 
 
 def test_pairs_of_a_private_word_and_another_are_unknown(folder):
-    _, sections = open_sections(folder)
-    config, known = ms.load(folder).vectorizer.config, known_ngrams(sections)
+    arrays = take_apart(folder)[1]
+    config, known = ms.load(folder).vectorizer.config, known_ngrams(arrays)
     for query, secrets in SECRETS.items():
         unit, length = kind_arrays(config.ngrams)
         (data, offsets), keys = _native.list_ngrams(query, unit[1:2], length[1:2])
@@ -198,8 +198,8 @@ def test_pairs_of_a_private_word_and_another_are_unknown(folder):
 
 
 def test_no_file_spells_a_private_word(folder):
-    for file in folder.rglob("*"):
-        content = file.read_bytes() if file.is_file() else b""
+    for file in folder.parent.glob(f"{folder.name}*"):
+        content = file.read_bytes()
         for word in (word for secrets in SECRETS.values() for word in secrets):
             assert word.encode() not in content
 

@@ -39,7 +39,7 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import record_run
 from matchset.matchers.registry import KINDS, find_kind
 from matchset.storage.codec import encode
-from matchset.storage.folders import open_folder
+from matchset.storage.file import open_file
 
 ALLOWED = set(  # elements of the page, and those of its plots
     re.findall(
@@ -165,7 +165,7 @@ def test_each_sentence_of_the_verdict_is_recomputed_from_the_stored_rows(
     benchmark, report, found, is_rated
 ):
     recalls = {
-        name: open_folder(report.parent / "rows" / name, RESULT)[1]["recalls"]
+        name: open_file(report.parent / "rows" / name, RESULT).arrays["recalls"]
         for name in (OURS, "run_mine", "fusion_rrf_run_mine")
     }
     assert found.data.is_rated is False

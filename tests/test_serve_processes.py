@@ -80,7 +80,7 @@ def test_requests_in_flight_end_before_the_server_does(folder):
             connection.send(body[5:])
         assert [connection.getresponse().status for connection in connections] == [200] * 6
         assert server.process.wait(90) == 0
-    assert list(folder.glob(".model.*")) == []
+    assert list(folder.glob(".model.*.serving")) == []
 
 
 def _is_refused(server):
@@ -145,4 +145,4 @@ def test_a_server_that_cannot_start_says_why_and_leaves_nothing(folder, argument
     assert done.returncode == 1
     assert fault in done.stderr
     assert "Traceback" not in done.stderr
-    assert list(folder.glob(".model.*")) == []
+    assert list(folder.glob(".model.*.serving")) == []

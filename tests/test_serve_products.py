@@ -10,6 +10,7 @@ from fresh_shop import list_goods, make_goods, trained_shop
 from match_sets import make_shop
 from reloading import AUTH, all_serve
 from serving import KEY, eventually, serving, working
+from stored import copy_model
 
 import matchset as ms
 from matchset.baselines import BM25
@@ -133,7 +134,7 @@ def test_an_older_version_changes_nothing(server):
     assert write(server, remove=["v1"], version=6).json["generation"] == first + 1
 
 
-def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_path):
+def test_a_file_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_path):
     trained_shop().save(tmp_path / "model")
     shutil.copy(shop / "keys", tmp_path / "keys")
     options = ("--api-key-file", tmp_path / "keys", "--writable")
@@ -144,7 +145,7 @@ def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_p
         trained_shop().save(tmp_path / "model", overwrite=True)
         assert write(running, products=[{"id": "late", "title": "zyxo tent"}]).status == 200
         assert find(running, "zyxo") == ("late",)
-        (tmp_path / "model" / "manifest.json").write_text("{}")
+        (tmp_path / "model").write_text("{}")
         reply = write(running, products=[{"id": "never", "title": "zyxo pot"}])
         assert (reply.status, reply.code) == (507, "not_written")
 
@@ -301,7 +302,7 @@ def test_writing_needs_a_key(server):
 
 
 def test_a_server_that_is_not_writable_refuses_products(shop, tmp_path):
-    shutil.copytree(shop / "model", tmp_path / "model")
+    copy_model(shop / "model", tmp_path / "model")
     shutil.copy(shop / "keys", tmp_path / "keys")
     with serving(tmp_path, "--api-key-file", tmp_path / "keys", workers=1) as running:
         reply = write(running, remove=["p001"])
@@ -324,7 +325,8 @@ def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):
     before = write(server, products=[{"id": "r1", "title": "zyxo soap"}]).json["generation"]
     log, _ = make_shop(30, seed=5, more=[("qwxyz thing", 1, 9)])
     assert find(server, "qwxyz") == ()
-    ms.load(shop / "model").refresh(log)
+    with ms.open_writer(shop / "model") as keeper:
+        keeper.refresh(log)
     reply = write(server, products=[{"id": "r2", "title": "zyxo chair"}])
     assert reply.json["generation"] == before + 2
     assert "p001" in find(server, "qwxyz")[:10]

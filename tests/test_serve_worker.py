@@ -181,9 +181,9 @@ def test_a_worker_that_cannot_open_a_new_model_keeps_the_old(worker, monkeypatch
     assert worker.model.version == before
 
 
-def test_a_folder_whose_files_still_grow_is_not_the_same_folder(folder):
+def test_a_file_that_still_grows_is_not_the_same_file(folder):
     sources = Sources(folder / "model")
-    file = folder / "model" / "tree.data.bin"
+    file = folder / "model"
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     half = sources.identity()

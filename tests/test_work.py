@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -16,19 +15,21 @@ from digests import digests
 from hypothesis import given
 from hypothesis import strategies as st
 from match_sets import SMALL_CUTS, train_in_tasks
+from stored import damage
 from word_shop import make_config, make_shop
 
 import matchset as ms
 from matchset.config import NGrams, VectorizerConfig
 from matchset.errors import DataError
 from matchset.matrices import Csr
-from matchset.storage import folders
+from matchset.storage.file import open_file, write_file
 from matchset.strings import Strings
+from matchset.work import work_folder
 from matchset.work.by_path import MOST, dumps
 from matchset.work.cuts import CUTS, plan_parts
 from matchset.work.process_pool import ProcessPool
 from matchset.work.steps import open_steps
-from matchset.work.work_folder import open_work
+from matchset.work.work_folder import KIND, open_work
 
 FEW = VectorizerConfig(
     ngrams=(NGrams("word", 1, 15), NGrams("word", 2, 60, min_df=2), NGrams("char", 3, 50)),
@@ -51,7 +52,7 @@ def train(threads=2, settings=None, **options):
 
 
 def read_times(work):
-    files = [path for path in work.rglob("*.bin") if not path.parent.name.startswith(".")]
+    files = [path for path in work.rglob("*") if path.is_file() and path.suffix != ".tmp"]
     return {str(path): path.stat().st_mtime_ns for path in files}
 
 
@@ -128,33 +129,31 @@ def test_a_finished_work_folder_needs_no_work(done, expected):
     assert read_times(work) == before
 
 
-def damage(folder):
-    file = max(folder.glob("*.bin"), key=lambda path: path.stat().st_size)
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 255
-    file.write_bytes(data)
+def damage_it(file):
+    damage(file, file.stat().st_size // 2)
 
 
-def take_apart(folder):
-    (folder / folders.MANIFEST).unlink()
+def cut(file):
+    data = file.read_bytes()
+    file.unlink()
+    file.write_bytes(data[: len(data) // 2])
 
 
-def forge(folder):
+def forge(file):
     """Say something else of a result, with a right checksum."""
-    manifest = json.loads((folder / folders.MANIFEST).read_text())
-    del manifest["sha256"]
-    manifest["header"]["value"] = {"class": "Popen", "fields": {"args": ["true"]}}
-    (folder / folders.MANIFEST).write_bytes(folders.seal(manifest))
+    opened = open_file(file, KIND)
+    header = {"class": "Popen", "fields": {"args": ["true"]}}
+    write_file(file, KIND, header, opened.arrays, overwrite=True)
 
 
-@pytest.mark.parametrize("harm", [damage, take_apart, forge])
+@pytest.mark.parametrize("harm", [damage_it, cut, forge])
 def test_a_damaged_result_is_made_again_and_no_other(harm, copied, expected, caplog):
     work, results = copied
     before = read_times(work)
     harm(results / "final" / "lexical")
     assert digests(train(work=work)) == expected
     changed = {name for name, time in read_times(work).items() if before[name] != time}
-    assert {Path(name).parent for name in changed} == {results / "final" / "lexical"}
+    assert {Path(name) for name in changed} == {results / "final" / "lexical"}
     assert "final/lexical is damaged, and is made again" in caplog.text
 
 
@@ -203,19 +202,19 @@ def test_two_trainings_do_not_share_a_work_folder(done):
 
 
 def test_a_full_disk_names_the_step_and_the_next_call_goes_on(tmp_path, monkeypatch, expected):
-    work, write = tmp_path / "work", folders.write_file
+    work, write = tmp_path / "work", work_folder.write_file
 
-    def fill(file, data):
+    def fill(file, *told, **options):
         if "final" in file.parts and "lexical" in str(file):
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(file, data)
+        return write(file, *told, **options)
 
-    monkeypatch.setattr(folders, "write_file", fill)
+    monkeypatch.setattr(work_folder, "write_file", fill)
     rule = r"the disk is full at step 'final/lexical'; free some space and run the same command"
     with pytest.raises(DataError, match=rule):
         train(work=work)
     assert not list((results_of(work) / "final").glob("*lexical*"))
-    monkeypatch.setattr(folders, "write_file", write)
+    monkeypatch.setattr(work_folder, "write_file", write)
     assert digests(train(work=work)) == expected
 
 
@@ -258,7 +257,7 @@ def test_neither_threads_nor_engine_decide_where_steps_are_cut(threads, engine, 
     work = tmp_path / "work"
     assert digests(train(threads, work=work, engine=engine, cuts=SMALL_CUTS)) == expected
     final = results_of(work) / "final"
-    cut = {step.name: len(list(step.iterdir())) for step in final.iterdir()}
+    cut = {step.name: len(list(step.iterdir())) for step in final.iterdir() if step.is_dir()}
     for step in ("vectorize.rows", "embed", "tree.part", "encode.nearest0", "solve", "pack"):
         assert cut[step] > 2
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from matchset.matchers.base import Matcher
 from matchset.matrices import Csr
-from matchset.model.products import Products, read_products, store_products
+from matchset.model.products import Products
 from matchset.strings import Strings
 
 
@@ -36,13 +36,6 @@ class WordOverlap(Matcher):
             np.array(scores, dtype=np.float32),
             len(self.products),
         )
-
-    def _sections(self):
-        return {"products": store_products(self.products)}
-
-    @classmethod
-    def _read(cls, sections, open_part):
-        return cls(read_products(sections["products"]))
 
 
 def make_word_overlap():

@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from matchset.matchers.match import Match as Match
     from matchset.matchers.match import Matches as Matches
     from matchset.matchers.match_set import MatchSet as MatchSet
-    from matchset.matchers.registry import load as load
+    from matchset.matchers.model_writer import open_writer as open_writer
+    from matchset.matchers.saved import load as load
+    from matchset.matchers.saved import verify as verify
     from matchset.matchers.train import train as train
     from matchset.model.upserts import Upsert as Upsert
-    from matchset.storage.sections import verify as verify
 else:
     HOMES = {
         "matchset": ("baselines", "config", "errors", "lab", "online"),
@@ -59,10 +60,10 @@ else:
         "matchset.matchers.fusion": ("Fusion", "fuse_matches"),
         "matchset.matchers.match": ("Match", "Matches"),
         "matchset.matchers.match_set": ("MatchSet",),
-        "matchset.matchers.registry": ("load",),
+        "matchset.matchers.saved": ("load", "verify"),
         "matchset.matchers.train": ("train",),
+        "matchset.matchers.model_writer": ("open_writer",),
         "matchset.model.upserts": ("Upsert",),
-        "matchset.storage.sections": ("verify",),
     }
     __getattr__, __dir__, __all__ = offer(__name__, HOMES)
     # A room and a function share this name. Once the room is loaded, it cannot hide the function.

@@ -16,9 +16,8 @@ from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.value_forms import Decimal
 from matchset.errors import InputError, ParameterError
-from matchset.matchers.base import Matcher
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import load
+from matchset.matchers.model_writer import Writer, open_writer
 from matchset.model.changes import is_same_row
 from matchset.model.products import join_products
 from matchset.strings import Strings
@@ -83,7 +82,7 @@ def add(
     Parameters
     ----------
     model
-        Folder of a match set that was trained with a catalog.
+        File of a match set that was trained with a catalog.
     file
         The products: id, title and attributes; Parquet, CSV, TSV or JSON Lines.
     version
@@ -93,7 +92,7 @@ def add(
 
     """
     goods = columns.read(file, requires_title=True)
-    _take(model, goods.ids, lambda matcher: matcher.add(goods, version=version))
+    _take(model, goods.ids, lambda writer: writer.add(goods, version=version))
 
 
 def update(
@@ -109,7 +108,7 @@ def update(
     Parameters
     ----------
     model
-        Folder of a match set that was trained with a catalog.
+        File of a match set that was trained with a catalog.
     file
         Ids, and the columns that change: titles, attributes, or both. Empty cells change nothing.
     version
@@ -119,7 +118,7 @@ def update(
 
     """
     goods = columns.read(file)
-    _take(model, goods.ids, lambda matcher: matcher.update(goods, version=version))
+    _take(model, goods.ids, lambda writer: writer.update(goods, version=version))
 
 
 def remove(
@@ -137,7 +136,7 @@ def remove(
     Parameters
     ----------
     model
-        Folder of a match set that was trained with a catalog.
+        File of a match set that was trained with a catalog.
     file
         A table with the ids.
     id
@@ -153,7 +152,7 @@ def remove(
     if file is None and not id:
         raise ParameterError("must be given, or a file; got neither", parameter="id")
     ids = [*id, *(() if file is None else _read_ids(file, product, encoding))]
-    _take(model, Strings.of(ids, "ids"), lambda matcher: matcher.remove(ids, version=version))
+    _take(model, Strings.of(ids, "ids"), lambda writer: writer.remove(ids, version=version))
 
 
 def refresh(
@@ -172,7 +171,7 @@ def refresh(
     Parameters
     ----------
     model
-        Folder of a match set that was trained with a catalog.
+        File of a match set that was trained with a catalog.
     log
         Files, globs or folders of what customers did since then.
     old_log
@@ -182,24 +181,12 @@ def refresh(
         Columns of the logs.
 
     """
-    matcher = _load_match_set(model)
-    matcher.check_refresh()
-    old = columns.read(list(old_log)) if old_log else None
-    refreshed = matcher.refresh(columns.read(log), old)
+    with open_writer(model) as writer:
+        writer.matcher.check_refresh()
+        old = columns.read(list(old_log)) if old_log else None
+        refreshed = writer.refresh(columns.read(log), old)
     _tell(refreshed)
     print_text(str(refreshed.refreshed))
-
-
-def merge(model: Path, /) -> None:
-    """Fold all changes of a model into one segment: it opens faster, and no answer changes.
-
-    Parameters
-    ----------
-    model
-        Folder of a match set.
-
-    """
-    _tell(_load_match_set(model).merge())
 
 
 def _read_ids(file: Path, product: str | None, encoding: str | None) -> Strings:
@@ -216,27 +203,21 @@ def _read_ids(file: Path, product: str | None, encoding: str | None) -> Strings:
     ).ids
 
 
-def _load_match_set(model: Path) -> MatchSet:
-    matcher = load(model)
-    if not isinstance(matcher, MatchSet):
-        raise ParameterError(f"must be a match set; got a {matcher.kind}", parameter="model")
-    return matcher
-
-
-def _take(model: Path, ids: Strings, step: Callable[[Matcher], Matcher]) -> None:
+def _take(model: Path, ids: Strings, step: Callable[[Writer], MatchSet]) -> None:
     """Take a step, and print what it did to the products that it names."""
-    before = load(model)
-    try:
-        after = step(before)
-    except OSError as error:
-        if isinstance(error, InputError):
-            raise
-        raise OSError(f"{model}: {error.strerror or error}; nothing changed") from None
+    with open_writer(model) as writer:
+        before = writer.matcher
+        try:
+            after = step(writer)
+        except OSError as error:
+            if isinstance(error, InputError):
+                raise
+            raise OSError(f"{model}: {error.strerror or error}; nothing changed") from None
     _tell_step(before, after, ids)
     _tell(after)
 
 
-def _tell_step(before: Matcher, after: Matcher, ids: Strings) -> None:
+def _tell_step(before: MatchSet, after: MatchSet, ids: Strings) -> None:
     named = ids.take(ids.factorize()[1])
     was, now = before.products.index_of(named), after.products.index_of(named)
     stayed = (was >= 0) & (now >= 0)
@@ -255,7 +236,6 @@ def _tell_step(before: Matcher, after: Matcher, ids: Strings) -> None:
     print_text(f"{told}" + (f", {len(unknown):,} not in the model: {few}{more}" if few else ""))
 
 
-def _tell(matcher: Matcher) -> None:
+def _tell(matcher: MatchSet) -> None:
     """What the model holds now."""
-    found = matcher.freshness if isinstance(matcher, MatchSet) else None
-    print_text(f"{len(matcher.products):,} products; {found}")
+    print_text(f"{len(matcher.products):,} products; {matcher.freshness}")

@@ -47,7 +47,7 @@ PLUGINS = "matchset.commands"  # group of entry points: a command's name, and wh
 # The core's commands. Other rooms bring theirs by entry points, as packages of others can. A
 # command is imported when it is called, so that each starts as fast as what it needs.
 CORE = {
-    "changing": ("add", "update", "remove", "refresh", "merge"),
+    "changing": ("add", "update", "remove", "refresh"),
     "commands": ("completion",),
     "demo": ("demo",),
     "evaluate": ("evaluate",),
@@ -62,7 +62,7 @@ GROUPS = {
     "Start here": ("demo", "simulate"),
     "Data": ("describe", "split", "plan"),
     "Models": ("train", "match", "explain", "inspect", "prune"),
-    "Keep fresh": ("add", "update", "remove", "refresh", "merge"),
+    "Keep fresh": ("add", "update", "remove", "refresh"),
     "Measure": ("evaluate", "compare", "sweep", "shadow", "experiment"),
     "Serve": ("serve",),
     "More": (),  # whatever else is installed

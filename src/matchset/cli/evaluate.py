@@ -32,7 +32,8 @@ from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.matchers.base import Retriever
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import read_run
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
+from matchset.storage.file import is_ours
 
 COLUMNS = LogColumns()
 OPENERS = "matchset.openers"  # group of entry points
@@ -152,7 +153,7 @@ def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
 
 
 def open_matcher(model: str, api_key_file: Path | None = None) -> Retriever:
-    """Open the matcher in a folder, the run in a file, or what a room has for an address.
+    """Open the matcher or the run in a file, or what a room has for an address.
 
     The client of a server is found by the entry point `http` of the group `matchset.openers`.
     """
@@ -166,4 +167,4 @@ def open_matcher(model: str, api_key_file: Path | None = None) -> Retriever:
     if api_key_file is not None:
         rule = f"is for the address of a server; got {model}"
         raise ParameterError(rule, parameter="api_key_file")
-    return read_run(model) if Path(model).is_file() else load(model)
+    return load(model) if is_ours(model) or not Path(model).is_file() else read_run(model)

@@ -10,14 +10,14 @@ from pathlib import Path
 from matchset.cli.console import output, print_facts, print_heading, print_table, print_text
 from matchset.learn.fit_reranker import PART_FEATURES
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import kind_of, load
+from matchset.matchers.saved import kind_of, load, read_part
+from matchset.matchers.saved import verify as verify_model
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.packed import PackedTree, count_weights
 from matchset.model.reranker import SITUATIONS
-from matchset.storage.sections import read_section
-from matchset.storage.sections import verify as verify_model
+from matchset.storage.change_log import changes_path
 
 
 def inspect(model: Path, /, *, verify: bool = False) -> None:
@@ -26,21 +26,21 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     Parameters
     ----------
     model
-        Folder of a trained model or any other saved matcher.
+        File of a trained model or any other saved matcher.
     verify
         First compare every byte with its checksum.
 
     """
     if verify:
         verify_model(model)
-        print_text(f"{model}: every file is as it was written")
+        print_text(f"{model}: every byte is as it was written")
     matcher = load(model)
     if not isinstance(matcher, TrainedMatcher):
         facts = {"kind": kind_of(model), "on disk": f"{_count_bytes(model) / 1e6:.1f} MB"}
         print_heading("Matcher")
         print_facts({**facts, "products": repr(matcher.products), "matcher": repr(matcher)})
         return
-    read_section(model, "description", lambda: _show_trained(model, matcher))
+    read_part(model, "description", lambda: _show_trained(model, matcher))
 
 
 def _show_trained(model: Path, matcher: TrainedMatcher) -> None:
@@ -51,7 +51,7 @@ def _show_trained(model: Path, matcher: TrainedMatcher) -> None:
         "kind": matcher.kind,
         "trained": matcher.provenance.get("trained", "unknown"),
         "by matchset": matcher.provenance.get("matchset", "unknown"),
-        "on disk": f"{_count_bytes(model) / 1e6:.1f} MB, the whole folder",
+        "on disk": f"{_count_bytes(model) / 1e6:.1f} MB",
         "products": repr(matcher.products),
         "vocabulary": repr(matcher.vectorizer),
     }
@@ -113,4 +113,5 @@ def _show_tree(tree: PackedTree) -> None:
 
 
 def _count_bytes(model: Path) -> int:
-    return sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
+    changes = changes_path(model)
+    return model.stat().st_size + (changes.stat().st_size if changes.exists() else 0)

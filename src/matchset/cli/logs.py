@@ -17,7 +17,6 @@ from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, SplitOptions, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
-from matchset.storage.folders import refuse_model
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
@@ -112,7 +111,6 @@ def split(
         Replace existing files.
 
     """
-    refuse_model(out)
     targets = {side: out / f"{side}.parquet" for side in ("train", "test")}
     for target in targets.values():
         if target.exists() and not overwrite:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from matchset.cli.console import Form, output, print_error, print_text
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
 
 Row: TypeAlias = dict[str, Any]
 BATCH = 10_000  # queries of a file that are answered together

@@ -13,7 +13,7 @@ from matchset.cli.flags import Columns, Settings, make_config
 from matchset.cli.interrupts import ending_soon
 from matchset.errors import ParameterError
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
 from matchset.matchers.train import check_places
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,14 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import LANGUAGES, UNSPACED, count_threads
 from matchset.features.analysis import Analyzer
-from matchset.storage.sections import Section, read_strings, store_strings, under
+from matchset.storage.codec import Picklable
 from matchset.strings import Strings
 
 SLOTS_PER_WORD = 4 / 3  # of the hash table: more is faster, less is smaller
 
 
 @dataclass(frozen=True, eq=False)
-class Stems:
+class Stems(Picklable):
     """Stems of known words, as arrays that may be memory-mapped; others are stemmed when asked.
 
     The table holds the hash of a word, how many of its first bytes its stem has, and a suffix: no
@@ -52,9 +51,6 @@ class Stems:
         """
         n_threads = count_threads(threads)
         return Strings(*self.native.analyze(normalized.data, normalized.offsets, n_threads))
-
-    def __reduce__(self) -> tuple[type[Stems], tuple[Any, ...]]:
-        return Stems, (self.language, self.slots, self.n_homes, self.suffixes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,17 +110,3 @@ def lay_out_stems(language: str, found: WordList) -> Stems:
     words, stems = ((texts.data, texts.offsets) for texts in (found.words, found.stems))
     slots, data, offsets = _native.lay_out_stems(words, stems, found.is_shown, n_homes)
     return Stems(language, slots, n_homes, Strings(data, offsets))
-
-
-def store_stems(stems: Stems) -> Section:
-    """Return stems as a section of a folder."""
-    header = {"language": stems.language, "n_homes": stems.n_homes}
-    suffixes = under("suffixes", store_strings(stems.suffixes))
-    return Section(header, {"slots": stems.slots} | suffixes)
-
-
-def read_stems(section: Section) -> Stems:
-    """Return stems from their section; damaged ones are a KeyError, TypeError or ValueError."""
-    header = section.header
-    suffixes = read_strings(section.within("suffixes"))
-    return Stems(header["language"], section.arrays["slots"], int(header["n_homes"]), suffixes)

@@ -13,17 +13,12 @@ from scipy.sparse import csr_array
 
 from matchset import _native
 from matchset.config import VectorizerConfig, count_threads
-from matchset.errors import not_fitted
+from matchset.errors import ModelFileError, not_fitted
 from matchset.features.analysis import choose_language
 from matchset.features.ngram_counts import kind_arrays
-from matchset.features.vocabulary import (
-    Vocabulary,
-    learn_vocabulary,
-    read_vocabulary,
-    store_vocabulary,
-)
-from matchset.storage.folders import open_folder, write_folder
-from matchset.storage.sections import Section, read_section
+from matchset.features.vocabulary import Vocabulary, learn_vocabulary
+from matchset.storage.codec import decode, encode
+from matchset.storage.file import open_file, write_file
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -167,17 +162,17 @@ class Vectorizer:
         return self.vocabulary.n_features
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the vocabulary to a new folder."""
-        part = store_vocabulary(self.vocabulary)
-        write_folder(
-            Path(path), KIND, header=part.header, arrays=part.arrays, overwrite=overwrite
-        )  # fmt: skip
+        """Write the vocabulary to a new file."""
+        write_file(Path(path), KIND, *encode(self.vocabulary), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Open a folder that `save` wrote: memory-mapped, in milliseconds for any size."""
-        part = Section(*open_folder(Path(path), KIND))
-        return read_section(path, KIND, lambda: cls.of(read_vocabulary(part)))
+        """Open a file that `save` wrote: memory-mapped, in milliseconds for any size."""
+        opened = open_file(path, KIND)
+        try:
+            return cls.of(decode(Vocabulary, opened.header.value, opened.arrays))
+        except (IndexError, TypeError, ValueError) as error:
+            raise ModelFileError(f"the vectorizer is damaged: {error}", path=path) from None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return parameters by name; `deep` has no effect, as no parameter is an estimator."""

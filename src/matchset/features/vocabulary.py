@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import VectorizerConfig, read_vectorizer_config
+from matchset.config import VectorizerConfig
 from matchset.features.ngram_counts import NGramCounts, count_ngrams, kind_arrays
-from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
+from matchset.features.stems import Stems, learn_stems
 from matchset.matrices import Ids, offsets_of
-from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # of the hash table: more is faster, less is smaller
@@ -198,39 +196,3 @@ def _lay_out(
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:
     """Return ln((1 + N) / (1 + df)) + 1, as scikit-learn: 1 for what every query has."""
     return (np.log((1 + n_queries) / (1 + df.astype(np.float64))) + 1).astype(np.float32)
-
-
-def store_vocabulary(vocabulary: Vocabulary) -> Section:
-    """Return a vocabulary as a section of a folder."""
-    header: dict[str, Any] = {
-        "config": asdict(vocabulary.config),
-        "n_queries": vocabulary.n_queries,
-        "sizes": vocabulary.sizes,
-        "distinct": vocabulary.distinct,
-        "n_homes": vocabulary.n_homes,
-    }
-    arrays = {name: getattr(vocabulary, name) for name in ("slots", "df", "unknown_idf")}
-    arrays |= under("names", store_strings(vocabulary.names))
-    if vocabulary.stems is not None:
-        stems = store_stems(vocabulary.stems)
-        header["stems"] = stems.header
-        arrays |= under("stems", stems.arrays)
-    return Section(header, arrays)
-
-
-def read_vocabulary(section: Section) -> Vocabulary:
-    """Read a vocabulary from its section; a damaged one is a KeyError, TypeError or ValueError."""
-    header, arrays = section.header, section.arrays
-    stems = header.get("stems")
-    return Vocabulary(
-        config=read_vectorizer_config(header["config"]),
-        n_queries=int(header["n_queries"]),
-        sizes=tuple(map(int, header["sizes"])),
-        distinct=tuple(map(int, header["distinct"])),
-        slots=arrays["slots"],
-        n_homes=int(header["n_homes"]),
-        df=arrays["df"],
-        unknown_idf=arrays["unknown_idf"],
-        names=read_strings(section.within("names")),
-        stems=None if stems is None else read_stems(Section(stems, section.within("stems"))),
-    )

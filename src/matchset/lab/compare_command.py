@@ -30,9 +30,8 @@ from matchset.lab.report.verdict import describe_verdict
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun, read_run
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.storage.folders import refuse_model
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
@@ -102,7 +101,6 @@ def compare(
 
     """
     require_plots()
-    refuse_model(out)
     chosen = make_config(config, Settings())
     runs = read_runs(run or [])
     benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, name=name)
@@ -163,7 +161,6 @@ def sweep(
 
     """
     require_plots()
-    refuse_model(out)
     if model is not None and not log:
         raise ValueError(f"a model needs a log to test it on; got {model} alone")
     budget = replace(QUICK if quick else Budget(), seed=seed)

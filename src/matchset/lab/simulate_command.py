@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from matchset.cli.console import print_facts, print_text
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
 from matchset.lab.shop.simulate import check_arguments
-from matchset.storage.folders import refuse_model
 
 
 def simulate(
@@ -46,7 +45,6 @@ def simulate(
 
     """
     check_arguments(kind, products, queries, days, seed)
-    refuse_model(out)
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
     if stream:
         rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)

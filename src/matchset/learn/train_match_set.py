@@ -36,7 +36,7 @@ from matchset.model.match_set_model import Bounds, MatchSetModel, change_bounds
 from matchset.model.neighbors import PastQueries, remember_queries
 from matchset.model.reranker import Reranker, default_reranker
 from matchset.model.towers import TowerIndex, encode_products
-from matchset.storage.folders import VERSION
+from matchset.storage.file import VERSION
 from matchset.work.cuts import CUTS, Cuts
 from matchset.work.pools import EngineName, check_engine
 from matchset.work.steps import Progress, Steps, ignore, open_steps

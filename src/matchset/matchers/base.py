@@ -21,9 +21,6 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.catalog import Catalog
-from matchset.data.log import Log
-from matchset.data.tables import TableSource
 from matchset.filters.filter import Filter, Where
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
@@ -103,9 +100,9 @@ class Matcher(Saved):
     - A query that is not a `str` is a TypeError that names its position.
     - Any number of threads may call at once, and get the answers that they would get alone.
 
-    A matcher is immutable. To write one, subclass this class, set `kind`, provide `products` (a
-    field of a frozen dataclass will do), implement `_search`, `_sections` and `_read`, and
-    `register` it.
+    A matcher is immutable. To write one, make a frozen dataclass of this class whose fields are
+    what the codec keeps (see `storage.codec`), `products` among them, set `kind`, implement
+    `_search`, and `register` it. Another class says by `to_stored` and `from_stored` what is kept.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()  # options beyond those that all take
@@ -196,29 +193,6 @@ class Matcher(Saved):
         k, beam, `new_share` and `where` are those of `match`.
         """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
-
-    def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """Return a matcher that also has these products; a ValueError unless a match set."""
-        raise self._refuse_products()
-
-    def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """Return a matcher with new values of these products; a ValueError unless a match set."""
-        raise self._refuse_products()
-
-    def remove(self, ids: Iterable[str], *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """Return a matcher without these products; a ValueError unless a match set."""
-        raise self._refuse_products()
-
-    def refresh(
-        self,
-        log: Log | TableSource,  # noqa: ARG002
-        old_log: Log | TableSource | None = None,  # noqa: ARG002
-    ) -> Matcher:
-        """Return a matcher that learned from a newer log; a ValueError unless a match set."""
-        raise ValueError(f"only a match set can be refreshed; got a {self.kind} matcher")
-
-    def _refuse_products(self) -> ValueError:
-        return ValueError(f"only a match set can change its products; got a {self.kind} matcher")
 
     def label_of(self, product: str) -> int:
         """The label of a product id; a ValueError if the matcher does not have it."""

@@ -17,16 +17,14 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import positives
 from matchset.features.analysis import choose_language
-from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
+from matchset.features.stems import Stems, learn_stems
 from matchset.filters.filter import Filter
 from matchset.learn.private_words import forget_private_words
 from matchset.matchers.base import Matcher
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
 from matchset.model.lexical import weigh_bm25
-from matchset.model.postings import Postings, read_postings, store_postings
-from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Section, read_strings, store_strings
+from matchset.model.postings import Postings
+from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -141,23 +139,6 @@ class BM25(Matcher):
     def vectorize(self) -> Callable[[str], Csr]:
         """The counts of the known words of a query, (1, n_words)."""
         return lambda query: self._count(Strings.of([query]))
-
-    def _sections(self) -> Sections:
-        sections = {
-            "products": store_products(self.products),
-            "words": Section(arrays=store_strings(self.words)),
-            "postings": store_postings(self.postings),
-        }
-        return sections if self.stems is None else {**sections, "stems": store_stems(self.stems)}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(
-            read_products(sections["products"]),
-            read_strings(sections["words"].arrays),
-            read_postings(sections["postings"]),
-            read_stems(sections["stems"]) if "stems" in sections else None,
-        )
 
     def __post_init__(self) -> None:
         self.postings.require(len(self.words), len(self.products))

@@ -1,21 +1,22 @@
-"""Fresh matcher: how do products come, change and go in a match set, and in its folder?"""
+"""Fresh matcher: how do products come, change and go in a match set?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
-from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from matchset.config import count_threads
+from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
+from matchset.features.vectorizer import Vectorizer
 from matchset.learn.refresh import refresh_match_set
 from matchset.learn.refresh_data import Known
 from matchset.learn.refresh_report import RefreshReport
@@ -28,40 +29,51 @@ from matchset.model.changes import (
     searched_texts,
 )
 from matchset.model.fresh import (
+    Delta,
     Fresh,
     Freshness,
     Step,
     adding,
+    join_deltas,
     measure,
-    read_fresh,
     removing,
-    store_fresh,
     updating,
 )
 from matchset.model.match_set_model import MatchSetModel
-from matchset.model.title_rows import TitleRows, read_title_rows, store_title_rows
+from matchset.model.products import Products
+from matchset.model.title_rows import KeptTitles, TitleRows
 from matchset.model.upserts import Upsert, upserting
-from matchset.storage.atomic import locked
-from matchset.storage.folders import checksum, verify_folder
-from matchset.storage.sections import Section
-from matchset.storage.segments import (
-    count_segments,
-    identify_base,
-    sweep_segments,
-    write_segment,
-)
 from matchset.strings import Strings
 
 _FEW = 32  # titles that are not worth more than one thread
-_MOST_SEGMENTS = 16  # the next one holds all changes
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class KeptTraining:
+    """What is kept of a training."""
+
+    model: MatchSetModel
+    vectorizer: Vectorizer
+    products: Products
+    config: TrainConfig
+    query_hashes: NDArray[np.uint64]
+    n_queries_of: NDArray[np.int64]
+    provenance: Mapping[str, Any]
+    removed_before: Strings
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class KeptMatchSet(KeptTraining):
+    """What is kept of a match set."""
+
+    changes: Delta | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FreshMatcher(TrainedMatcher):
     """A matcher whose products change without retraining. Each step returns a new matcher.
 
-    A matcher that was saved or loaded also writes the step to its folder, as a segment. Processes
-    that write to one folder take turns, and each continues from the folder's current state.
+    Nothing is written: `open_writer` keeps changes beside the model's file.
     """
 
     model: MatchSetModel
@@ -76,7 +88,7 @@ class FreshMatcher(TrainedMatcher):
         old one. With a `version`, a product that already has this version or a later one is
         skipped.
         """
-        catalog = _to_catalog(products, requires_title=True)
+        catalog = to_catalog(products, requires_title=True)
         return self._change(adding(catalog, version))
 
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
@@ -86,7 +98,7 @@ class FreshMatcher(TrainedMatcher):
         delete an attribute, use `add`, or `upsert` with None. Ids that the model does not know are
         skipped.
         """
-        return self._change(updating(_to_catalog(products), version))
+        return self._change(updating(to_catalog(products), version))
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
         """Return a matcher without these products. Ids that the model does not know are skipped."""
@@ -102,45 +114,26 @@ class FreshMatcher(TrainedMatcher):
         """Add or change single products, and remove others, in one step; returns a new matcher."""
         return self._change(upserting(products, remove, version))
 
-    def merge(self) -> Self:
-        """Fold all changes in the folder into one segment. No answer changes."""
-        if self._home is None:
-            return self
-        with locked(Path(self._home)):
-            return self._now(self._home)._fold()  # noqa: SLF001
-
     def refresh(self, log: Log | TableSource, old_log: Log | TableSource | None = None) -> Self:
-        """Learn from the log since the training, far cheaper than by a full training.
+        """Return a matcher that learned from the log since, far cheaper than by a full training.
 
         It also learns all changes of products. Earlier pairs come from `old_log`, or else from the
         past queries that the model was allowed to keep. `refreshed` says what was kept, what was
-        solved again, and whether a full training is due. Other processes may change products
-        meanwhile. If another training replaced the folder, it is a ValueError.
+        solved again, and whether a full training is due.
         """
+        return self.learn(log, old_log).rebase(self)
+
+    def learn(self, log: Log | TableSource, old_log: Log | TableSource | None = None) -> Self:
+        """Return the match set as trained on the products of now, which has learned from a log."""
         self.check_refresh()
         new = log if isinstance(log, Log) else read_log(log)
         old = read_log(old_log) if not isinstance(old_log, Log | None) else old_log
-        if self._home is None:
-            learned = self._learn(new, old)
-            changes = self._changed().rebase(learned.products, learned.n_queries_of, self.products)
-            return learned._with_fresh(changes)  # noqa: SLF001
-        folder = Path(self._home)
-        with locked(folder):
-            verify_folder(folder)
-            now, base = self._now(self._home), identify_base(folder)
-        learned = now._learn(new, old)  # noqa: SLF001
+        return self._learn(new, old)
 
-        def finish(staged: Path) -> None:
-            if identify_base(folder) != base:
-                raise ValueError(f"{folder}: was replaced meanwhile; refresh it again")
-            last = now._now(str(folder))  # noqa: SLF001
-            changes = last._changed().rebase(  # noqa: SLF001
-                learned.products, learned.n_queries_of, last.products
-            )
-            write_segment(staged, store_fresh(changes))
-
-        learned._save(folder, overwrite=True, finish=finish)  # noqa: SLF001
-        return type(self).load(folder)
+    def rebase(self, before: Self) -> Self:
+        """Return what was learned with the changes of products `before` that it has not learned."""
+        changes = before._changed().rebase(self.products, self.n_queries_of, before.products)
+        return self._with_fresh(changes)
 
     def check_refresh(self) -> None:
         """Raise a ValueError if it cannot be refreshed, before a long log is read."""
@@ -173,13 +166,28 @@ class FreshMatcher(TrainedMatcher):
         return measure(self.fresh, len(self.products), n_gone)
 
     def _change(self, step: Step) -> Self:
-        """The same match set after a step, which its folder holds too, if it has one."""
-        if self._home is None:
-            self._require_titles()
-            fresh, later = self._changed().take(step)
-            return self._with_fresh(fresh) if len(later) else self
-        with locked(Path(self._home)):
-            return self._now(self._home)._write(step)  # noqa: SLF001
+        return self.take(step)[0]
+
+    def take(self, step: Step) -> tuple[Self, Delta | None]:
+        """Return the match set after a step, and what the step changed, if it did."""
+        self._require_titles()
+        fresh, later = self._changed().take(step)
+        if len(later) == 0:
+            return self, None
+        after = self._with_fresh(fresh)
+        return after, after._make_delta(later)  # noqa: SLF001
+
+    def all_changes(self) -> Delta | None:
+        """Return all changes since the training as one; None without any."""
+        return None if self.fresh is None else self._make_delta(self.fresh.changes, is_whole=True)
+
+    def _make_delta(self, changes: Changes, *, is_whole: bool = False) -> Delta:
+        fresh, added, titles = self._changed(), self.model.added, None
+        if added is not None:
+            n = len(self.products)
+            ids = self.products.ids.take(np.arange(n - len(added.rows), n))
+            titles = KeptTitles.of(added.rows, ids, changes)
+        return Delta(changes, titles, fresh.generation, fresh.changed, is_whole)
 
     def _learn(self, log: Log, old_log: Log | None) -> Self:
         """A match set as trained on the products of now, which has learned from a log."""
@@ -215,36 +223,9 @@ class FreshMatcher(TrainedMatcher):
             fresh=None,
         )
 
-    def _fold(self) -> Self:
-        return self if self.fresh is None else self._publish(self.fresh)
-
-    def _write(self, step: Step) -> Self:
-        self._require_titles()
-        fresh, later = self._changed().take(step)
-        if len(later) == 0:
-            sweep_segments(Path(str(self._home)))
-            return self
-        is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
-        return self._publish(fresh, None if is_many else later)
-
     def _changed(self) -> Fresh:
         """What changed so far."""
         return self.fresh or Fresh(self.products, self.n_queries_of, nothing(self.products))
-
-    def _now(self, folder: str) -> Self:
-        """What its folder holds by now: another process may have written to it."""
-        return self if self._source == (folder, checksum(folder)) else type(self).load(folder)
-
-    def _publish(self, fresh: Fresh, later: Changes | None = None) -> Self:
-        """With these changes, in its folder too; what cannot be searched is not written.
-
-        The folder gets what came `later` than what it has, or else all changes.
-        """
-        folder = Path(str(self._home))
-        changed = self._with_fresh(fresh)
-        section = changed._store_fresh(later)  # noqa: SLF001
-        write_segment(folder, section, instead_of_all=later is None)
-        return changed._settle(str(folder), checksum(folder))  # noqa: SLF001
 
     def _require_titles(self) -> None:
         if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
@@ -252,30 +233,40 @@ class FreshMatcher(TrainedMatcher):
             titles = "no titles" if self.products.titles is None else "titles"
             raise ValueError(f"{rule}; got {titles}, and {', '.join(self.model.parts)}")
 
-    def _store_fresh(self, later: Changes | None = None) -> Section:
-        """Its changes, or those of the last step, with what was read of their titles."""
-        if self.fresh is None:
-            raise RuntimeError("products must have changed")
-        section, added = store_fresh(self.fresh, later), self.model.added
-        if added is None:
-            return section
-        n, products = len(self.products), (later or self.fresh.changes).products
-        ids = self.products.ids.take(np.arange(n - len(added.rows), n))
-        titles = store_title_rows(added.rows, ids, products)
-        return Section(section.header, {**section.arrays, **titles})
+    def to_stored(self) -> KeptMatchSet:
+        """Return what is kept of it: the training, and what changed since."""
+        trained, changes = self._trained(), self.list_deltas()
+        kept = {each.name: getattr(trained, each.name) for each in fields(KeptTraining)}
+        return KeptMatchSet(**kept, changes=next(iter(changes), None))
 
-    def _read_fresh(self, sections: Sequence[Section]) -> Self:
-        """The same training, with these changes, the oldest first."""
+    @classmethod
+    def from_stored(cls, stored: KeptMatchSet) -> Self:
+        """Return the match set of what was kept."""
+        trained = cls(**{each.name: getattr(stored, each.name) for each in fields(KeptTraining)})
+        return trained if stored.changes is None else trained.with_deltas([stored.changes])
+
+    def list_deltas(self) -> list[Delta]:
+        """Return its changes of products since the training, as one if there are any."""
+        changes = self.all_changes()
+        return [] if changes is None else [changes]
+
+    def with_deltas(self, deltas: Sequence[Delta]) -> Self:
+        """Return the same training with these changes, oldest first, instead of those it has."""
         trained, towers = self._trained(), self.model.towers
-        fresh = read_fresh(sections, trained.products, trained.n_queries_of)
-        n_lists = None if towers is None else towers.lists.n_lists
-        read = read_title_rows(
-            sections,
-            n_features=self.vectorizer.n_features,
-            n_lists=n_lists,
-            n_trained=len(trained.products),
-        )
-        return self._with_fresh(fresh, read)
+        if not deltas:
+            return trained
+        rows = [
+            delta.titles.read(
+                delta.changes,
+                n_features=self.vectorizer.n_features,
+                n_lists=None if towers is None else towers.lists.n_lists,
+                n_trained=len(trained.products),
+            )
+            for delta in deltas
+            if delta.titles is not None
+        ]
+        fresh = join_deltas(deltas, trained.products, trained.n_queries_of)
+        return self._with_fresh(fresh, rows)
 
     def _with_fresh(self, fresh: Fresh, read: Sequence[TitleRows] = ()) -> Self:
         """With these changes instead of those that it has, of which some titles were read."""
@@ -315,7 +306,8 @@ class FreshMatcher(TrainedMatcher):
         )
 
 
-def _to_catalog(products: Catalog | TableSource, *, requires_title: bool = False) -> Catalog:
+def to_catalog(products: Catalog | TableSource, *, requires_title: bool = False) -> Catalog:
+    """Read a table of products."""
     if isinstance(products, Catalog):
         return products
     return read_catalog(products, requires_title=requires_title)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -14,13 +14,21 @@ from matchset.matchers.base import DEFAULT_K, Matcher, Options, TrainingRecord, 
 from matchset.matchers.fusion_rules import DEFAULT_CONSTANT, FusionRule, Method, fuse
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.ranks import Ranks
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Ids
 from matchset.model.products import Products, join_products, unite_products
-from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 DEFAULT_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What is kept of a fusion."""
+
+    matchers: tuple[Matcher, ...]
+    names: tuple[str, ...]
+    rule: FusionRule
+    depth: int
 
 
 class Fusion(Matcher):
@@ -125,19 +133,15 @@ class Fusion(Matcher):
             )
         return allowed
 
-    def _sections(self) -> Sections:
-        header = {"names": self.names, "rule": asdict(self.rule), "depth": self.depth}
-        return {"fusion": Section(header)}
-
-    def _parts(self) -> Mapping[str, Matcher]:
-        return {f"part{number}": part for number, part in enumerate(self.matchers)}
+    def to_stored(self) -> Parts:
+        """Return what is kept of it: its parts as they are, and how they are combined."""
+        return Parts(self.matchers, self.names, self.rule, self.depth)
 
     @classmethod
-    def _read(cls, sections: Sections, open_part: OpenPart) -> Self:
-        header = sections["fusion"].header
-        names = [str(name) for name in header["names"]]
-        opened = [open_part(f"part{number}") for number in range(len(names))]
-        return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
+    def from_stored(cls, stored: Parts) -> Self:
+        """Return the fusion of what was kept."""
+        settings = asdict(stored.rule)
+        return cls(stored.matchers, names=stored.names, depth=stored.depth, **settings)
 
 
 def fuse_matches(

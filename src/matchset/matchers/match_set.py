@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,31 +20,13 @@ from matchset.matchers.explanation import Explanation
 from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import MATCH_SET
-from matchset.matchers.saved import OpenPart, Sections, require_unchanged
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
-from matchset.model.fresh import FRESH
-from matchset.model.match_set_model import (
-    Bounds,
-    change_bounds,
-    read_match_set,
-    store_match_set,
-)
+from matchset.model.match_set_model import Bounds, change_bounds
 from matchset.model.packed import prune_packed
-from matchset.storage.folders import checksum
-from matchset.storage.handles import FolderHandle, read_folder
-from matchset.storage.sections import (
-    Section,
-    open_sections,
-    read_section,
-    read_strings,
-    store_strings,
-)
-from matchset.storage.segments import is_segment, open_segments
 from matchset.strings import Strings
 from matchset.text import normalize
 
-_REMOVED = "removed"  # section of the ids that were removed before the last refresh
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
@@ -60,7 +41,7 @@ class MatchSet(FreshMatcher):
     summary says so. A product that nobody clicked is not necessarily wrong. A query without a known
     n-gram gets no products.
 
-    The saved folder holds no names of n-grams and no text of queries.
+    The saved file holds no names of n-grams and no text of queries.
     """
 
     kind: ClassVar[str] = MATCH_SET
@@ -241,40 +222,6 @@ class MatchSet(FreshMatcher):
         if beam is not None and self.model.tree is None:
             raise ValueError(f"beam is not an option of a match set without a tree; got {beam}")
         return change_bounds(self.model.bounds, beam, new_share)
-
-    def _sections(self) -> Sections:
-        trained = self._trained()
-        shared = trained._shared_sections()  # noqa: SLF001
-        sections = {**shared, **store_match_set(trained.model)}
-        if len(self.removed_before):
-            sections[_REMOVED] = Section({}, store_strings(self.removed_before))
-        return sections if self.fresh is None else {**sections, FRESH: self._store_fresh()}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        before = sections.get(_REMOVED, Section({}, store_strings(Strings.of([]))))
-        trained = cls(
-            model=read_match_set(sections),
-            removed_before=read_strings(before.arrays),
-            **cls._read_shared(sections),
-        )
-        return trained._read_changes(sections)
-
-    def _read_changes(self, sections: Sections) -> Self:
-        """The same training, with the changes of these sections instead of those that it has."""
-        changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
-        return self._read_fresh(changes) if changes else self._trained()
-
-    def reopen(self, path: str | os.PathLike[str]) -> Self:
-        """What a folder with the training of this match set holds: only changes are read."""
-        return read_folder(path, self._reopen)
-
-    def _reopen(self, folder: FolderHandle) -> Self:
-        digest = checksum(folder)
-        sections = {**open_sections(folder)[1], **open_segments(folder)}
-        opened = read_section(folder, "changes", lambda: self._read_changes(sections))
-        require_unchanged(folder, digest)
-        return opened._settle(str(folder.path.absolute()), digest)  # noqa: SLF001
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """Return the filter for kernels; None where it allows everything."""

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, from_scipy, offsets_of
-from matchset.model.postings import Postings, read_postings, store_postings
-from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.model.postings import Postings
+from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
 NEIGHBORS = 100  # training queries that count
@@ -87,26 +84,6 @@ class NearestQueries(Matcher):
     def n_features(self) -> int:
         """Known n-grams."""
         return self.vectorizer.vocabulary.n_known
-
-    def _sections(self) -> Sections:
-        return {
-            "rule": Section({"neighbors": self.neighbors, "power": self.power}),
-            "products": store_products(self.products),
-            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
-            "queries": store_postings(self.queries),
-            "answers": store_postings(self.answers),
-        }
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(
-            read_products(sections["products"]),
-            Vectorizer.of(read_vocabulary(sections["vectorizer"])),
-            read_postings(sections["queries"]),
-            read_postings(sections["answers"]),
-            int(sections["rule"].header["neighbors"]),
-            int(sections["rule"].header["power"]),
-        )
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = from_scipy(self.vectorizer.transform(queries))

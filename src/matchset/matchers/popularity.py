@@ -11,10 +11,8 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids, offsets_of
-from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -41,15 +39,6 @@ class Popularity(Matcher):
         ranking = np.argsort(-popularity, kind="stable").astype(np.int32)
         ranking = ranking[popularity[ranking] > 0]
         return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
-
-    def _sections(self) -> Sections:
-        ranking = Section(arrays={"labels": self.ranking, "scores": self.scores})
-        return {"products": store_products(self.products), "ranking": ranking}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        ranking = sections["ranking"].arrays
-        return cls(read_products(sections["products"]), ranking["labels"], ranking["scores"])
 
     def __post_init__(self) -> None:
         labels, n = self.ranking, len(self.products)

@@ -18,10 +18,8 @@ from matchset.data.tables import TableSource
 from matchset.filters.filter import Filter
 from matchset.matchers.base import DEFAULT_K, Matcher, Retriever, check_k
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, positions_of
-from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.model.products import Products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -45,6 +43,11 @@ class RecordedRun(Matcher):
         if len(self.answers) != len(self.query_hashes):
             n = len(self.answers)
             raise ValueError(f"{len(self.query_hashes):,} queries must have answers; got {n:,}")
+        labels, n = self.answers.indices, len(self.products)
+        if (np.diff(self.answers.indptr) < 0).any():
+            raise ValueError("offsets of answers must ascend")
+        if len(labels) and not 0 <= labels.min() <= labels.max() < n:
+            raise ValueError(f"labels must be of {n:,} products")
 
     @classmethod
     def of(cls, matches: Matches) -> Self:
@@ -71,32 +74,6 @@ class RecordedRun(Matcher):
         entries = entries[positions_of(np.searchsorted(row[entries], rows)) < k]
         offsets = np.searchsorted(row[entries], rows)
         return Csr(offsets, answers.indices[entries], answers.data[entries], answers.n_cols)
-
-    def _sections(self) -> Sections:
-        indptr, indices, data = self.answers.arrays
-        run = Section(
-            arrays={
-                "queries": self.query_hashes,
-                "offsets": indptr,
-                "labels": indices,
-                "scores": data,
-            }
-        )
-        return {"products": store_products(self.products), "run": run}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        products, arrays = read_products(sections["products"]), sections["run"].arrays
-        offsets, labels, scores = (np.asarray(arrays[n]) for n in ("offsets", "labels", "scores"))
-        n = len(labels)
-        is_sound = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == n == len(scores)
-        if not is_sound or (np.diff(offsets) < 0).any():
-            raise ValueError("offsets must ascend from 0 to the number of answers")
-        if n and not 0 <= labels.min() <= labels.max() < len(products):
-            raise ValueError(f"labels must be of {len(products):,} products")
-        return cls(
-            products, np.asarray(arrays["queries"]), Csr(offsets, labels, scores, len(products))
-        )
 
 
 def read_run(

@@ -1,24 +1,17 @@
-"""Registry: which kinds of matcher are there, and which one is in a folder?"""
+"""Registry: which kinds of matcher are there, and which class has a name?"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
-
-from matchset.errors import ModelFileError
-from matchset.storage.handles import FolderHandle, read_folder
-from matchset.storage.sections import read_header
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matchset.matchers.base import Matcher
-    from matchset.matchers.match_set import MatchSet
 
-HEADER = "matcher"  # entry of a folder's header that names the kind
 XR_LINEAR = "xr_linear"
 PLUGINS = "matchset.matchers"  # group of entry points
 MATCH_SET = "match_set"
@@ -31,7 +24,7 @@ class Kind:
     Its class is named, not imported: opening a matcher must not need the packages of another.
     """
 
-    name: str  # in folders, HTTP API, CLI, fusions and tables
+    name: str  # in files, HTTP API, CLI, fusions and tables
     label: str  # for people
     target: str  # "module:Class"
     color: str  # in every chart
@@ -101,39 +94,3 @@ def find_kind(name: str) -> Kind:
     if name not in KINDS:
         raise ValueError(f"a matcher must be one of {', '.join(KINDS)}; got {name!r}")
     return KINDS[name]
-
-
-def load(path: str | os.PathLike[str]) -> MatchSet | Any:
-    """Open any matcher that was saved to a folder: memory-mapped, in milliseconds.
-
-    If the folder is overwritten meanwhile, you get the old model or the new one, never a mix. Type
-    checkers take the result for a match set; `BM25.load` and the like are for another kind alone.
-    """
-    return read_folder(path, _load)
-
-
-def _load(folder: FolderHandle) -> Matcher:
-    try:
-        kind = find_kind(kind_of(folder))
-    except ModelFileError:
-        raise
-    except ValueError as error:
-        raise ModelFileError(str(error), path=folder) from None
-    return kind.find_class().load(folder)
-
-
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """Name of the kind of the matcher in a folder."""
-    return _kind(path, read_header(path))
-
-
-def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
-    """Raise a ModelFileError where a folder holds another kind of matcher."""
-    if (found := _kind(path, header)) != kind:
-        raise ModelFileError(f"holds a {found!r} matcher; expected a {kind!r} matcher", path=path)
-
-
-def _kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> str:
-    if not isinstance(kind := header.get(HEADER), str):
-        raise ModelFileError("damaged: its manifest does not name a kind of matcher", path=path)
-    return kind

@@ -1,60 +1,84 @@
-"""Saved: how does a matcher become a folder or a pickle, and a matcher again?"""
+"""Saved: how does a matcher become a file or a pickle, and a matcher again?"""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from matchset.errors import ModelFileError
 from matchset.matchers import registry
-from matchset.storage.folders import checksum
-from matchset.storage.handles import FolderHandle, read_folder
-from matchset.storage.sections import Section, open_sections, read_section, save_sections
-from matchset.storage.segments import open_segments
+from matchset.model.fresh import Delta
+from matchset.storage.atomic import Identity, identify_path
+from matchset.storage.change_log import ChangeLog, changes_path, read_changes, writing
+from matchset.storage.codec import Json, decode, encode
+from matchset.storage.file import (
+    check_target,
+    open_file,
+    read_header,
+    read_value,
+    verify_file,
+    write_file,
+    write_value,
+)
 
 if TYPE_CHECKING:
     from matchset.matchers.base import Matcher
+    from matchset.matchers.match_set import MatchSet
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+MODEL, _CHANGE = "model", "change"
+_ATTEMPTS = 50  # a file may be replaced while it is read; each time takes milliseconds
 DROPPED = (
     "%s: changes since its last training are dropped, with their versions (%s); apply again all "
     "changes made after the catalog of the new training was exported"
 )
-Sections: TypeAlias = Mapping[str, Section]
-OpenPart: TypeAlias = Callable[[str], "Matcher"]
 
 
 class Saved(ABC):
-    """What has arrays in named sections, and so can be saved, loaded and pickled."""
+    """What can be saved, loaded and pickled: a dataclass of what the codec takes.
 
-    kind: ClassVar[str]  # its name in folders, HTTP API, CLI, fusions and tables
-    _source: tuple[str, str] | None = None  # the folder it was loaded from, and its checksum
-    _home: str | None = None  # the folder that it was saved to or loaded from
+    Its codec is that of its kind, found by name: see `class_named`.
+    """
+
+    kind: ClassVar[str]  # its name in files, HTTP API, CLI, fusions and tables
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, all or nothing. The files never change afterwards.
+        """Write it to a file, all or nothing; changes of products since the training are in it.
 
-        Later changes of products are written to the folder that it was loaded from or first saved
-        to. Any other folder is a copy. If `overwrite` drops changes of products, a warning says how
-        many.
+        If `overwrite` drops changes of products that the file has, a warning says how many.
         """
-        dropped = self._find_dropped(path) if overwrite else None
-        self._save(path, overwrite=overwrite)
-        if self._home is None:
-            object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+        file = Path(path)
+        dropped = self._find_dropped(file) if overwrite else None
+        self._save(file, overwrite=overwrite)
         if dropped is not None:
             logger.warning(DROPPED, path, dropped)
 
-    def _find_dropped(self, path: str | os.PathLike[str]) -> object | None:
-        """What changed since the training in the folder at `path`, and is not in this matcher."""
+    def _save(self, file: Path, *, overwrite: bool) -> None:
+        """Write it; a file that is there is held against writers meanwhile."""
+        check_target(file, overwrite=overwrite)
+        with writing(file) if file.exists() else nullcontext():
+            self.write_held(file, overwrite=overwrite)
+
+    def write_held(self, file: Path, *, overwrite: bool) -> None:
+        """Write it to a file that the caller holds; what was changed beside it goes."""
+        header, arrays = encode(self, Saved)
+        write_file(file, MODEL, header, arrays, overwrite=overwrite)
+        with suppress(OSError):  # of another base: ignored from now on
+            changes_path(file).unlink()
+
+    def _find_dropped(self, file: Path) -> object | None:
+        """What changed since the training in the file, and is not in this matcher."""
         try:
-            before = registry.load(path) if Path(path).exists() else None
+            before = load(file) if file.exists() else None
         except (ModelFileError, ImportError):  # an old one, a damaged one, or one of an extra
             return None
         changed, ours = (getattr(each, "freshness", None) for each in (before, self))
@@ -64,81 +88,32 @@ class Saved(ABC):
         is_later = ours is not None and ours.generation >= changed.generation
         return None if trained[0] == trained[1] and is_later else changed
 
-    def _save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        overwrite: bool = False,
-        finish: Callable[[Path], None] | None = None,
-    ) -> None:
-        save_sections(
-            path,
-            self._sections(),
-            header={registry.HEADER: self.kind},
-            overwrite=overwrite,
-            inner={name: part._save for name, part in self._parts().items()},  # noqa: SLF001
-            finish=finish,
-        )
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Open a folder that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
-        return read_folder(path, cls._load)
-
-    @classmethod
-    def _load(cls, folder: FolderHandle) -> Self:
-        source = str(folder.path.absolute()), checksum(folder)
-        header, sections = open_sections(folder)
-        sections |= open_segments(folder)
-        registry.require_kind(folder, header, cls.kind)
-
-        def open_part(name: str) -> Matcher:
-            with folder.open_inner(name) as inner:
-                return registry.load(inner)
-
-        what = f"{cls.kind} matcher"
-        matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
-        require_unchanged(folder, source[1])
-        if folder.is_inner:  # belongs to the folder around it
-            object.__setattr__(matcher, "_source", source)
-            return matcher
-        return matcher._settle(*source)  # noqa: SLF001
-
-    def _settle(self, folder: str, digest: str) -> Self:
-        """Remember the folder that holds this matcher, and its checksum; returns itself."""
-        object.__setattr__(self, "_source", (folder, digest))  # frozen dataclasses too
-        object.__setattr__(self, "_home", folder)
-        return self
-
-    def __reduce__(self) -> tuple[Callable[..., Saved], tuple[Any, ...]]:
-        """Pickle a matcher as its folder and checksum, or as its arrays if that holds another."""
-        if self._source is not None and self._is_still_there(*self._source):
-            return self._open_same, self._source
-        sections = {
-            name: Section(section.header, {key: np.asarray(a) for key, a in section.arrays.items()})
-            for name, section in self._sections().items()
-        }
-        return self._rebuild, (sections, dict(self._parts()))
-
-    @staticmethod
-    def _is_still_there(folder: str, digest: str) -> bool:
-        try:
-            return checksum(folder) == digest
-        except (ModelFileError, OSError):
-            return False
-
-    @classmethod
-    def _open_same(cls, path: str, wanted: str) -> Self:
-        """Open the folder that a pickled matcher was loaded from."""
-        matcher = cls.load(path)
-        if matcher._source != (path, wanted):  # noqa: SLF001
-            raise ModelFileError("holds another model than the one that was pickled", path=path)
+        """Open a file that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
+        matcher = load(path)
+        if not isinstance(matcher, cls):
+            rule = f"holds a {matcher.kind!r} matcher; expected a {cls.kind!r} matcher"
+            raise ModelFileError(rule, path=path)
         return matcher
 
     @classmethod
-    def _rebuild(cls, sections: Sections, parts: Mapping[str, Matcher]) -> Self:
-        """Make a pickled matcher of its arrays."""
-        return cls._read(sections, parts.__getitem__)
+    def class_named(cls, name: str) -> type[Matcher]:
+        """The class of a kind of matcher; the codec finds classes by it."""
+        return registry.find_kind(name).find_class()
+
+    def list_deltas(self) -> list[Delta]:
+        """Return its changes of products since the training."""
+        return []
+
+    def with_deltas(self, deltas: Sequence[Delta]) -> Self:
+        """Return the same training with these changes of products, oldest first."""
+        if deltas:
+            raise ValueError(f"a {self.kind} matcher must have no changes; got {len(deltas)}")
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return decode, (Saved, *encode(self, Saved))
 
     def __copy__(self) -> Self:
         return self  # nothing in it ever changes
@@ -146,25 +121,108 @@ class Saved(ABC):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    @abstractmethod
-    def _sections(self) -> Sections:
-        """What `save` writes."""
 
-    @classmethod
-    @abstractmethod
-    def _read(cls, sections: Sections, open_part: OpenPart) -> Self:
-        """Make a matcher of what `_sections` gave; the arrays are memory-mapped.
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A matcher, and which state of which file it is."""
 
-        `open_part` opens one of `_parts`. A KeyError, TypeError or ValueError means that the folder
-        is damaged.
-        """
-
-    def _parts(self) -> Mapping[str, Matcher]:
-        """Whole matchers that this one consists of, by the name of their folder."""
-        return {}
+    matcher: Matcher
+    base: str  # checksum of the file
+    identity: Identity | None  # of the file; None: it may be any with this checksum
+    log: ChangeLog
 
 
-def require_unchanged(folder: FolderHandle, digest: str) -> None:
-    """Raise where a writer came between: who opened the folder reads it again."""
-    if checksum(folder) != digest:
-        raise ModelFileError("changed while it was read", path=folder)
+def load(path: str | os.PathLike[str]) -> MatchSet | Any:
+    """Open any matcher that was saved: memory-mapped, in milliseconds.
+
+    If the file is overwritten meanwhile, you get the old model or the new one, never a mix. Type
+    checkers take the result for a match set; `BM25.load` and the like are for another kind alone.
+    """
+    return open_model(path).matcher
+
+
+def open_model(path: str | os.PathLike[str], known: Loaded | None = None) -> Loaded:
+    """Open a matcher with the changes beside its file; of a `known` training, only the changes."""
+    for _ in range(_ATTEMPTS):
+        file = Path(path).resolve()  # what lies beside it is beside the target of a link
+        if known is not None and _is_same(file, known):
+            return known
+        loaded = _open_once(file, known)
+        if identify_path(file) == loaded.identity:
+            return loaded
+    raise ModelFileError("must not be replaced all the while it is read", path=path)
+
+
+def _open_once(file: Path, known: Loaded | None) -> Loaded:
+    opened = open_file(file, MODEL)
+    stored, base = opened.header.value, opened.header.digest
+    log = read_changes(file, base)
+    deltas = [_read_delta(file, record) for record in log.records]
+    if known is not None and known.base == base:
+        before = known.matcher
+        deltas = read_part(file, "changes", lambda: _read_changes(stored, opened.arrays)) + deltas
+    else:
+        model = read_part(file, "model", lambda: decode(Saved, stored, opened.arrays))
+        before = cast("Matcher", model)
+        if not deltas:
+            return Loaded(before, base, opened.identity, log)
+        deltas = before.list_deltas() + deltas
+    matcher = read_part(file, "changes", lambda: before.with_deltas(deltas))
+    return Loaded(matcher, base, opened.identity, log)
+
+
+def _read_changes(stored: Json, arrays: dict[str, Any]) -> list[Delta]:
+    """The changes that a file of a match set holds, without what was trained."""
+    if "changes" not in stored["fields"]:  # of another kind
+        return []
+    form: Any = Delta | None
+    own = {name: a for name, a in arrays.items() if name.startswith("changes.")}
+    changes: Delta | None = decode(form, stored["fields"]["changes"], own, at="changes")
+    return [] if changes is None else [changes]
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the kind of the matcher in a file."""
+    header = read_header(path, MODEL)
+    name = read_part(path, "header", lambda: header.value["class"])
+    return _find_kind(path, str(name)).kind
+
+
+def _find_kind(path: str | os.PathLike[str], name: str) -> type[Matcher]:
+    try:
+        return registry.find_kind(name).find_class()
+    except ValueError as error:
+        raise ModelFileError(str(error), path=path) from None
+
+
+def read_part(path: str | os.PathLike[str], what: str, read: Callable[[], T]) -> T:
+    """Return `read()`; its errors become a ModelFileError that names the file and `what`."""
+    try:
+        return read()
+    except ModelFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"the {what} is damaged: {error}", path=path) from None
+
+
+def write_delta(delta: Delta) -> bytes:
+    """Return changes as a record."""
+    stream = io.BytesIO()
+    write_value(stream, _CHANGE, *encode(delta))
+    return stream.getvalue()
+
+
+def _read_delta(file: Path, record: bytes) -> Delta:
+    header, arrays = read_value(record, changes_path(file), _CHANGE)
+    return read_part(changes_path(file), "change", lambda: decode(Delta, header, arrays))
+
+
+def verify(path: str | os.PathLike[str]) -> None:
+    """Compare every byte of a saved file with its checksum; damage is a ModelFileError."""
+    read_changes(Path(path), verify_file(path).digest)
+
+
+def _is_same(file: Path, known: Loaded) -> bool:
+    """Whether neither the file nor the changes beside it are others by now."""
+    found = identify_path(file), identify_path(changes_path(file))
+    return found == (known.identity, known.log.identity)

@@ -9,13 +9,11 @@ from typing import ClassVar, Self
 from matchset.config import AUTO, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
-from matchset.model.postings import Postings, read_postings, store_postings
-from matchset.model.products import Products, make_products, read_products, store_products
+from matchset.model.postings import Postings
+from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
 
@@ -55,21 +53,6 @@ class TitleSimilarity(Matcher):
     def n_features(self) -> int:
         """Known n-grams."""
         return self.vectorizer.vocabulary.n_known
-
-    def _sections(self) -> Sections:
-        return {
-            "products": store_products(self.products),
-            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
-            "postings": store_postings(self.postings),
-        }
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(
-            read_products(sections["products"]),
-            Vectorizer.of(read_vocabulary(sections["vectorizer"])),
-            read_postings(sections["postings"]),
-        )
 
     def __post_init__(self) -> None:
         self.postings.require(self.vectorizer.n_features, len(self.products))

@@ -30,7 +30,7 @@ from matchset.learn.train_match_set import (
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
-from matchset.storage.folders import check_target
+from matchset.storage.file import check_target
 from matchset.work.pools import EngineName, check_engine
 from matchset.work.steps import Progress
 
@@ -101,7 +101,7 @@ def check_places(
         return
     check_target(Path(out), overwrite=overwrite)
     if work is not None and Path(work).resolve().is_relative_to(Path(out).resolve()):
-        rule = f"must lie outside the model's folder, {os.fspath(out)}; got {os.fspath(work)}"
+        rule = f"must lie outside the model's file, {os.fspath(out)}; got {os.fspath(work)}"
         raise ParameterError(rule, parameter="work")
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.config import TrainConfig, read_config
+from matchset.config import TrainConfig
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import Matcher, TrainingRecord
-from matchset.matchers.saved import Sections
-from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section, read_object
+from matchset.model.products import Products
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,25 +66,3 @@ class TrainedMatcher(Matcher):
             return self._allowed[chosen]
         allowed = self._allowed[chosen] = self._prepare_filter(chosen)
         return allowed
-
-    def _shared_sections(self) -> Sections:
-        about = {"config": asdict(self.config), "provenance": dict(self.provenance)}
-        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
-        return {
-            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
-            "products": store_products(self.products),
-            "training": Section(about, memory),
-        }
-
-    @staticmethod
-    def _read_shared(sections: Sections) -> dict[str, Any]:
-        """The fields that `_shared_sections` stored."""
-        training = sections["training"]
-        return {
-            "vectorizer": Vectorizer.of(read_vocabulary(sections["vectorizer"])),
-            "products": read_products(sections["products"]),
-            "config": read_config(read_object(training.header["config"])),
-            "query_hashes": training.arrays["query_hashes"],
-            "n_queries_of": training.arrays["n_queries_of"],
-            "provenance": read_object(training.header["provenance"]),
-        }

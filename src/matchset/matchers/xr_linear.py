@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import count_threads
@@ -17,12 +16,10 @@ from matchset.matchers.explain import Question, explain_tree
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matrices import Csr, Ids
-from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
+from matchset.model.packed import PackedTree, prune_packed
 from matchset.model.search import search_rule
-from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 
@@ -113,28 +110,6 @@ class XRLinearMatcher(TrainedMatcher):
         """What a search without a filter allows; None: all."""
         is_there = self._product_of >= 0
         return None if is_there.all() else self.tree.allow(is_there)
-
-    def _sections(self) -> Sections:
-        shared = self._shared_sections()
-        return {  # in the order that earlier versions wrote: equal models have equal bytes
-            "vectorizer": shared["vectorizer"],
-            "tree": store_tree(self.tree),
-            "products": shared["products"],
-            "search": Section({"beam": self.beam}, self._store_labels()),
-            "training": shared["training"],
-        }
-
-    def _store_labels(self) -> dict[str, NDArray[Any]]:
-        return {} if self.labels is None else {"labels": self.labels}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(
-            tree=read_tree(sections["tree"]),
-            beam=int(sections["search"].header["beam"]),
-            labels=sections["search"].arrays.get("labels"),
-            **cls._read_shared(sections),
-        )
 
     def __post_init__(self) -> None:
         if self.beam < 1:

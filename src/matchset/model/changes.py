@@ -6,9 +6,9 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,9 @@ from matchset.model.products import (
     Products,
     append_columns,
     join_products,
-    read_products,
-    store_products,
     take_or_empty,
     texts_of,
 )
-from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 from matchset.text import clean_markup, normalize_strings
 
@@ -46,6 +43,15 @@ class Changes:
     removed: Strings  # ids of the training; others too, where a version must be remembered
     versions: Versions  # of `products`
     removed_versions: Versions  # of `removed`
+
+    def __post_init__(self) -> None:
+        for what, versions, n in (
+            ("products", self.versions, len(self.products)),
+            ("removed products", self.removed_versions, len(self.removed)),
+        ):
+            if versions.shape != (n,):
+                raise ValueError(f"versions of {what} must be {n:,}; got {versions.shape}")
+        texts_of(self.products.titles)
 
     def __len__(self) -> int:
         return len(self.products) + len(self.removed)
@@ -250,31 +256,3 @@ def searched_texts(products: Products) -> tuple[Strings, ...]:
     """Titles, and the text beside them if there is some."""
     titles, more = texts_of(products.titles), products.more_text
     return (titles,) if more is None else (titles, more)
-
-
-def store_changes(changes: Changes) -> Section:
-    """Changes as a section."""
-    stored = store_products(changes.products)
-    arrays = {
-        **under("products", stored.arrays),
-        **under("removed", store_strings(changes.removed)),
-        "versions": changes.versions,
-        "removed_versions": changes.removed_versions,
-    }
-    return Section({"products": dict(stored.header)}, arrays)
-
-
-def read_changes(section: Section) -> Changes:
-    """Changes from their section; a damaged one is a KeyError, TypeError or ValueError."""
-    header: Mapping[str, Any] = section.header["products"]
-    products = read_products(Section(header, section.within("products")))
-    removed = read_strings(section.within("removed"))
-    versions, removed_versions = section.arrays["versions"], section.arrays["removed_versions"]
-    for what, numbers, n in (
-        ("products", versions, len(products)),
-        ("removed products", removed_versions, len(removed)),
-    ):
-        if numbers.dtype != np.int64 or numbers.shape != (n,):
-            raise ValueError(f"versions of {what} must be {n:,} integers; got {numbers.shape}")
-    texts_of(products.titles)
-    return Changes(products, removed, versions, removed_versions)

@@ -22,19 +22,26 @@ from matchset.model.changes import (
     find_present,
     fold_changes,
     is_same_row,
-    read_changes,
     removed,
-    store_changes,
     upserted,
 )
 from matchset.model.given_rows import overlay, to_rows
 from matchset.model.products import Products, join_products
-from matchset.storage.sections import Section
+from matchset.model.title_rows import KeptTitles
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
 
-FRESH = "fresh"  # section of the changes of a match set that was saved with some
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """Changes of a match set, as they are kept: those of a step, or all since the training."""
+
+    changes: Changes
+    titles: KeptTitles | None  # what was read of new titles
+    generation: int  # after it
+    changed: str  # when it was made
+    is_whole: bool  # whether it counts instead of all before it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,28 +192,17 @@ def number_versions(version: int | None, n: int) -> Versions:
     return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)
 
 
-def store_fresh(fresh: Fresh, changes: Changes | None = None) -> Section:
-    """The changes as a section, or what the last step added to them."""
-    section = store_changes(fresh.changes if changes is None else changes)
-    about = {
-        "generation": fresh.generation,
-        "changed": fresh.changed,
-        "is_whole": changes is None,  # what came before it counts no more
-    }
-    return Section({**section.header, **about}, section.arrays)
-
-
-def read_fresh(
-    sections: Sequence[Section], products: Products, n_queries_of: NDArray[np.int64]
+def join_deltas(
+    deltas: Sequence[Delta], products: Products, n_queries_of: NDArray[np.int64]
 ) -> Fresh:
-    """The changes since a training, oldest first; damage is a KeyError, TypeError or ValueError."""
-    first = max(i for i, section in enumerate(sections) if i == 0 or section.header["is_whole"])
-    parts = [read_changes(section) for section in sections[first:]]
+    """Return the changes since a training, oldest first; a ValueError if they do not fit it."""
+    first = max(i for i, delta in enumerate(deltas) if i == 0 or delta.is_whole)
+    deltas = deltas[first:]
     wanted = {name: column.kind for name, column in products.attributes.items()}
-    for part in parts:
-        found = {name: column.kind for name, column in part.products.attributes.items()}
+    for delta in deltas:
+        found = {name: one.kind for name, one in delta.changes.products.attributes.items()}
         if found != wanted:
             raise ValueError(f"changed products must have {wanted}; got {found}")
-    header = sections[-1].header
-    changes = fold_changes(parts, products)
-    return Fresh(products, n_queries_of, changes, int(header["generation"]), str(header["changed"]))
+    last = deltas[-1]
+    changes = fold_changes([delta.changes for delta in deltas], products)
+    return Fresh(products, n_queries_of, changes, last.generation, last.changed)

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
-from matchset.storage.folders import Arrays
-from matchset.storage.sections import Section
 
 LARGEST = 255  # impact
 
@@ -22,6 +20,12 @@ class ImpactLists:
     offsets: Offsets  # (n_rows + 1,)
     ids: Ids  # (n_entries,)
     impacts: NDArray[np.uint8]  # (n_entries,)
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        if len(self.impacts) != n or len(self.offsets) == 0 or self.offsets[-1] != n:
+            rule = "offsets must end with the number of ids and impacts"
+            raise ValueError(f"{rule}; got {n} and {len(self.impacts)}")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -53,28 +57,3 @@ def invert(
     n_cols = documents.n_cols
     n_terms = n_cols if n_terms is None else n_terms
     return ImpactLists(*_native.invert(documents.arrays, n_cols, n_terms, largest, threads))
-
-
-def store_impacts(name: str, lists: ImpactLists) -> Arrays:
-    """The arrays of impact lists, each with the prefix `name.`."""
-    return {
-        f"{name}.offsets": lists.offsets,
-        f"{name}.ids": lists.ids,
-        f"{name}.impacts": lists.impacts,
-    }
-
-
-def read_impacts(section: Section, name: str) -> ImpactLists:
-    """Impact lists from the arrays of a section; rows are checked as they are read."""
-    found = section.within(name)
-    types = {"offsets": np.int64, "ids": np.int32, "impacts": np.uint8}
-    for key, dtype in types.items():
-        if found[key].dtype != dtype or found[key].ndim != 1:
-            raise TypeError(f"{name}.{key} must be {dtype.__name__}; got {found[key].dtype}")
-    offsets, ids, impacts = (found[key] for key in types)
-    if len(ids) != len(impacts) or len(offsets) == 0 or offsets[-1] != len(ids):
-        raise ValueError(
-            f"offsets of {name} must end with the number of ids and impacts; "
-            f"got {len(ids)} and {len(impacts)}"
-        )
-    return ImpactLists(offsets, ids, impacts)

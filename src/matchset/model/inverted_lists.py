@@ -24,6 +24,11 @@ class ByteVectors:
     values: NDArray[np.int8]  # (n, dimensions)
     scales: Floats  # (n,); zero for a vector of zeros
 
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.shape[:1] != self.scales.shape:
+            found = f"{self.values.shape} and {self.scales.shape}"
+            raise ValueError(f"vectors must be rows, each with a scale; got {found}")
+
     def __len__(self) -> int:
         return len(self.scales)
 

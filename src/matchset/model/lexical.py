@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.features.vocabulary import Vocabulary, inverse_frequency
 from matchset.matrices import Csr, Floats, Ids, from_scipy, offsets_of, rows_of
-from matchset.model.impact_lists import (
-    LARGEST,
-    ImpactLists,
-    invert,
-    read_impacts,
-    round_impacts,
-    store_impacts,
-)
-from matchset.storage.sections import Section
+from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impacts
 
 K1, B = 0.5, 0.45  # titles are short, and rarely repeat a word
 MORE_WEIGHT = 0.3  # of a word that stands beside the title, in another column
@@ -39,6 +31,11 @@ class LexicalIndex:
     scale: float  # of an impact
     first_word: int  # feature
     mean_length: float  # words of a title that has any
+
+    def __post_init__(self) -> None:
+        n, rows = len(self.row_of), self.row_of
+        if rows.min(initial=0) < 0 or rows.max(initial=-1) >= n:
+            raise ValueError(f"row_of must be below {n:,}; got {rows.min():,} to {rows.max():,}")
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -179,35 +176,3 @@ def saturate(
         np.float32
     )
     return weights
-
-
-def store_lexical(index: LexicalIndex) -> Section:
-    """A lexical index as a section."""
-    lists = {"titles_of": index.titles_of, "words_of": index.words_of}
-    arrays = {k: v for name, each in lists.items() for k, v in store_impacts(name, each).items()}
-    header = {
-        "scale": index.scale,
-        "first_word": index.first_word,
-        "mean_length": index.mean_length,
-    }
-    return Section(header, {**arrays, "row_of": index.row_of})
-
-
-def read_lexical(section: Section) -> LexicalIndex:
-    """A lexical index from its section; rows are checked as they are read."""
-    row_of = section.arrays["row_of"]
-    if row_of.dtype != np.int32 or row_of.ndim != 1:
-        raise TypeError(f"row_of must be int32; got {row_of.dtype}")
-    if row_of.min(initial=0) < 0 or row_of.max(initial=-1) >= len(row_of):
-        raise ValueError(f"row_of must be below {len(row_of):,}; got {row_of.max():,}")
-    words_of = read_impacts(section, "words_of")
-    # Older folders do not tell it; hardly a title repeats a word.
-    estimate = len(words_of.ids) / max(1, int(np.count_nonzero(np.diff(words_of.offsets)))) or 1.0
-    return LexicalIndex(
-        read_impacts(section, "titles_of"),
-        words_of,
-        row_of,
-        float(section.header["scale"]),
-        int(section.header["first_word"]),
-        float(section.header.get("mean_length", estimate)),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,29 +16,15 @@ from matchset.config import check_share
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.added import AddedProducts
 from matchset.model.heirs import Heirs
-from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
-from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
-from matchset.model.packed import PackedTree, read_tree, store_tree
-from matchset.model.reranker import (
-    FEATURES,
-    LEAST_NEW,
-    Reranker,
-    read_reranker,
-    store_reranker,
-)
-from matchset.model.towers import TowerIndex, read_towers, store_towers
-from matchset.storage.sections import Section
+from matchset.model.lexical import LexicalIndex
+from matchset.model.neighbors import PastQueries
+from matchset.model.packed import PackedTree
+from matchset.model.reranker import FEATURES, LEAST_NEW, Reranker
+from matchset.model.towers import TowerIndex
+from matchset.storage.codec import TRANSIENT
 from matchset.strings import Strings
 
 SOURCES = {"tree": 1, "towers": 2, "lexical": 4, "neighbors": 8}  # bits of a candidate's sources
-_READERS = {
-    "tree": read_tree,
-    "towers": read_towers,
-    "lexical": read_lexical,
-    "neighbors": read_past_queries,
-}
-
-
 _MAX_BOUND = 2**63 - 1  # what native code counts with
 
 
@@ -144,7 +130,9 @@ class MatchSetModel:
     neighbors: PastQueries | None = None
     heirs: Heirs | None = None  # trained products that take others' places in the tree
     bounds: Bounds = Bounds()
-    added: AddedProducts | None = None  # after the training; also says which were removed
+    added: AddedProducts | None = field(  # after the training; also says which were removed
+        default=None, metadata=TRANSIENT
+    )
     native: _native.MatchSet = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -275,45 +263,3 @@ class MatchSetModel:
     def part_bytes(self) -> dict[str, int]:
         """Size of each part."""
         return {name: int(getattr(self, name).n_bytes) for name in self.parts}
-
-
-def store_match_set(model: MatchSetModel) -> dict[str, Section]:
-    """A section for each part, one for the re-ranker, one for what all parts share."""
-    sections = {"reranker": store_reranker(model.reranker)}
-    header = {"parts": list(model.parts), "bounds": asdict(model.bounds)}
-    arrays: dict[str, NDArray[Any]] = {"popularity": model.popularity, "recent": model.recent}
-    if model.heirs is not None:
-        arrays |= {"heirs": model.heirs.labels, "lenders": model.heirs.lenders}
-    sections["search"] = Section(header, arrays)
-    if model.tree is not None:
-        sections["tree"] = store_tree(model.tree)
-    if model.towers is not None:
-        sections["towers"] = store_towers(model.towers)
-    if model.lexical is not None:
-        sections["lexical"] = store_lexical(model.lexical)
-    if model.neighbors is not None:
-        sections["neighbors"] = store_past_queries(model.neighbors)
-    return sections
-
-
-def read_match_set(sections: Mapping[str, Section]) -> MatchSetModel:
-    """A match set from its sections; a damaged one is a KeyError, TypeError or ValueError."""
-    search = sections["search"]
-    popularity, recent = search.arrays["popularity"], search.arrays["recent"]
-    for name, values in (("popularity", popularity), ("recent", recent)):
-        if values.dtype != np.float32 or values.ndim != 1:
-            raise TypeError(f"{name} must be float32; got {values.dtype}")
-    parts: dict[str, Any] = {}
-    for name in search.header["parts"]:
-        parts[name] = _READERS[name](sections[name])
-    heirs = None
-    if {"tree", "towers"} <= parts.keys():
-        heirs = Heirs(search.arrays["heirs"], search.arrays["lenders"])
-    return MatchSetModel(
-        popularity,
-        recent,
-        read_reranker(sections["reranker"]),
-        heirs=heirs,
-        bounds=Bounds(**search.header["bounds"]),
-        **parts,
-    )

@@ -1,7 +1,7 @@
 """Query neighbors: what answered the past queries that are most like this one?
 
 Past queries are personal data. They are stored as numbers of n-grams and hashes: neither their
-texts nor the names of n-grams are in a match set's folder.
+texts nor the names of n-grams are in a match set's file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets, from_scipy
-from matchset.model.impact_lists import LARGEST, ImpactLists, invert, read_impacts, store_impacts
-from matchset.storage.sections import Section
+from matchset.model.impact_lists import LARGEST, ImpactLists, invert
 from matchset.strings import Strings
 
 
@@ -41,7 +40,7 @@ class PastQueries:
         if at == len(self) or self.hashes[at] != wanted:
             return 0.0
         query = int(self.by_hash[at])
-        if not 0 <= query < len(self):  # a damaged folder
+        if not 0 <= query < len(self):  # a damaged file
             return 0.0
         counts = self.counts[self.offsets[query] : self.offsets[query + 1]]
         return float(np.expm1(counts.astype(np.float64)).sum())
@@ -111,28 +110,4 @@ def remember_queries(
         _native.log_fixed(1 + Y.data.astype(np.float64)).astype(np.float32),
         hashes[order],
         order.astype(np.int32),
-    )
-
-
-def store_past_queries(past: PastQueries) -> Section:
-    """Past queries as a section."""
-    names = ("offsets", "products", "counts", "hashes", "by_hash")
-    arrays = {name: getattr(past, name) for name in names}
-    return Section({}, {**arrays, **store_impacts("queries_of", past.queries_of)})
-
-
-def read_past_queries(section: Section) -> PastQueries:
-    """Past queries from their section; rows are checked as they are read."""
-    types = {
-        "offsets": np.int64,
-        "products": np.int32,
-        "counts": np.float32,
-        "hashes": np.uint64,
-        "by_hash": np.int32,
-    }
-    for name, dtype in types.items():
-        if section.arrays[name].dtype != dtype or section.arrays[name].ndim != 1:
-            raise TypeError(f"{name} must be {dtype.__name__}; got {section.arrays[name].dtype}")
-    return PastQueries(
-        read_impacts(section, "queries_of"), *(section.arrays[name] for name in types)
     )

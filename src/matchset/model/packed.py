@@ -6,7 +6,7 @@ native/packed.hpp describes the layout of the bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from matchset import _native
 from matchset.config import Precision
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LabelTree, LayerPart, LayerWeights, TreeModel
-from matchset.storage.sections import Section
+from matchset.storage.codec import Picklable
 from matchset.strings import Strings
 
 # First block of each parent and the end, blocks, data.
@@ -26,7 +26,7 @@ WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PackedTree:
+class PackedTree(Picklable):
     """A model in the form that is searched and saved.
 
     The arrays may be memory-mapped and are never trusted: the constructor checks that every block
@@ -59,9 +59,6 @@ class PackedTree:
             weight_bytes=WEIGHT_BYTES[self.precision],
         )
         object.__setattr__(self, "native", native)
-
-    def __reduce__(self) -> tuple[Callable[[Section], PackedTree], tuple[Section]]:
-        return read_tree, (store_tree(self),)
 
     @property
     def n_bytes(self) -> int:
@@ -226,35 +223,6 @@ def unpack(packed: PackedTree) -> TreeModel:
         )
     tree = LabelTree(packed.labels, tuple(offsets))
     return TreeModel(tree, tuple(layers), packed.n_features, packed.n_labels)
-
-
-def store_tree(tree: PackedTree) -> Section:
-    """A packed tree as a section."""
-    header = {
-        "sizes": tree.sizes,
-        "n_features": tree.n_features,
-        "n_labels": tree.n_labels,
-        "n_weights": tree.n_weights,
-        "precision": tree.precision,
-    }
-    names = ("labels", "first_block", "blocks", "data")
-    return Section(header, {name: getattr(tree, name) for name in names})
-
-
-def read_tree(section: Section) -> PackedTree:
-    """A packed tree from its section: offsets of nodes and blocks are checked."""
-    header, arrays = section.header, section.arrays
-    return PackedTree(
-        labels=arrays["labels"],
-        first_block=arrays["first_block"],
-        blocks=arrays["blocks"],
-        data=arrays["data"],
-        sizes=tuple(map(int, header["sizes"])),
-        n_features=int(header["n_features"]),
-        n_labels=int(header["n_labels"]),
-        n_weights=int(header["n_weights"]),
-        precision=header["precision"],
-    )
 
 
 def prune(model: TreeModel, threshold: float) -> TreeModel:

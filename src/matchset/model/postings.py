@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import count_threads
 from matchset.matrices import Csr
-from matchset.storage.folders import Arrays
-from matchset.storage.sections import Section
 
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
@@ -63,25 +61,3 @@ class Postings:
             self.lists.arrays, self.n_documents, X.arrays, mask, k=k, threads=n_threads
         )
         return Csr(*found, self.n_documents)
-
-
-def store_postings(postings: Postings) -> Section:
-    """An inverted index as a section."""
-    offsets, documents, weights = postings.lists.arrays
-    arrays: Arrays = {"offsets": offsets, "documents": documents, "weights": weights}
-    return Section({"n_documents": postings.n_documents}, arrays)
-
-
-def read_postings(section: Section) -> Postings:
-    """An inverted index from its section; rows are checked as they are read."""
-    names = {"offsets": np.int64, "documents": np.int32, "weights": np.float32}
-    offsets, documents, weights = (section.arrays[name] for name in names)
-    for name, dtype in names.items():
-        if section.arrays[name].dtype != dtype:
-            raise TypeError(f"{name} must be {dtype.__name__}; got {section.arrays[name].dtype}")
-    if len(documents) != len(weights) or not len(offsets) or offsets[-1] != len(documents):
-        raise ValueError(
-            f"offsets must end with the number of documents and weights; "
-            f"got {len(documents)} and {len(weights)}"
-        )
-    return Postings(Csr(offsets, documents, weights, int(section.header["n_documents"])))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import eq
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,14 @@ from matchset import _native
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
 from matchset.matrices import Ids
-from matchset.storage.sections import Section, read_strings, store_strings, under
+from matchset.storage.codec import Picklable
 from matchset.strings import Strings
 
 COLUMN_TYPES = {"text": np.int32, "number": np.float64, "boolean": np.int8, "date": np.int32}
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class Products(Picklable):
     """Products in the order of their labels: a label is the index of a product.
 
     Outside there are product ids, inside labels; this is the one map between them.
@@ -34,6 +33,19 @@ class Products:
     more_text: Strings | None = None  # searched beside the title, never shown, (n_products,)
     _filters: FilterCache = field(init=False, repr=False, default_factory=FilterCache)
 
+    def __post_init__(self) -> None:
+        texts = [each for each in (self.titles, self.more_text) if each is not None]
+        columns = self.attributes.values()
+        lengths = {len(self.ids), *map(len, texts), *(len(each.values) for each in columns)}
+        if len(lengths) > 1:
+            rule = "titles and attributes must be as many as ids"
+            raise ValueError(f"{rule}; got {sorted(lengths)}")
+        for name, column in self.attributes.items():
+            wanted = np.dtype(COLUMN_TYPES[column.kind])
+            if column.values.dtype != wanted or column.values.ndim != 1:
+                rule = f"{name} must be {wanted} for a {column.kind}"
+                raise ValueError(f"{rule}; got {column.values.dtype}")
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -41,14 +53,6 @@ class Products:
         titles = "" if self.titles is None else ", with titles"
         kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
-
-    def __reduce__(self) -> tuple[type[Products], tuple[Any, ...]]:
-        return Products, (
-            self.ids,
-            self.titles,
-            self.attributes,
-            self.more_text,
-        )  # without what is cached
 
     def filter(self, what: Where) -> Filter:
         """A filter of these products (see `make_filter`); recent expressions are cached."""
@@ -248,51 +252,6 @@ def unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: 
         value = column.values[known]
         values[label[known]] = codes[number][value] if codes else value
     return Column(kind, values, distinct)
-
-
-def store_products(products: Products) -> Section:
-    """Products as a section."""
-    arrays = under("ids", store_strings(products.ids))
-    if products.titles is not None:
-        arrays |= under("titles", store_strings(products.titles))
-    columns = []
-    for number, (name, column) in enumerate(products.attributes.items()):
-        columns.append({"name": name, "kind": column.kind})
-        arrays[f"column{number}.values"] = column.values
-        if column.categories is not None:
-            arrays |= under(f"column{number}.categories", store_strings(column.categories))
-    header: dict[str, Any] = {"has_titles": products.titles is not None, "columns": columns}
-    if products.more_text is not None:
-        header["has_more_text"] = True
-        arrays |= under("more_text", store_strings(products.more_text))
-    return Section(header, arrays)
-
-
-def read_products(section: Section) -> Products:
-    """Products from their section; every array must have one entry per product."""
-    ids = read_strings(section.within("ids"))
-    titles = read_strings(section.within("titles")) if section.header["has_titles"] else None
-    columns = {
-        str(stored["name"]): _read_column(stored["kind"], section.within(f"column{number}"))
-        for number, stored in enumerate(section.header["columns"])
-    }
-    lengths = {len(column.values) for column in columns.values()}
-    has_more = section.header.get("has_more_text", False)
-    more_text = read_strings(section.within("more_text")) if has_more else None
-    lengths |= {len(ids), *(len(texts) for texts in (titles, more_text) if texts is not None)}
-    if len(lengths) > 1:
-        raise ValueError(f"titles and attributes must be as many as ids; got {sorted(lengths)}")
-    return Products(ids, titles, columns, more_text)
-
-
-def _read_column(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Column:
-    values = arrays["values"]
-    if values.dtype != COLUMN_TYPES[kind] or values.ndim != 1:
-        raise ValueError(f"{kind} attributes must be {COLUMN_TYPES[kind]}; got {values.dtype}")
-    if kind != "text":
-        return Column(kind, values)  # type: ignore[arg-type]  # a key of COLUMN_TYPES
-    categories = read_strings(Section(arrays=arrays).within("categories"))
-    return Column("text", values, categories)
 
 
 def texts_of(texts: Strings | None) -> Strings:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import PARTS
 from matchset.matrices import Floats, Offsets, offsets_of
-from matchset.storage.sections import Section, read_object
 
 FEATURES: tuple[str, ...] = tuple(_native.feature_names())
 SITUATIONS = ("new query", "known query", "new word")  # what training knows of a query
@@ -89,8 +88,11 @@ class Reranker:
     facts: Mapping[str, Any] = field(default_factory=dict)  # how it was learned, plain values
     parts: tuple[str, ...] = ()  # to which it was fitted; none: default weights, for any parts
     subsets: tuple[Reranker, ...] = ()  # fitted to fewer of the parts: all but one, or one alone
+    features: tuple[str, ...] = FEATURES  # of the weights
 
     def __post_init__(self) -> None:
+        if self.features != FEATURES:
+            raise ValueError(f"features must be {', '.join(FEATURES)}; got {self.features}")
         shape = (len(SITUATIONS), 2, len(FEATURES))
         if self.weights.shape != shape:
             raise ValueError(f"weights must have the shape {shape}; got {self.weights.shape}")
@@ -206,36 +208,3 @@ def _show(recalls: list[float]) -> str:
 
 def _join(values: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {value}" for name, value in values.items())
-
-
-def store_reranker(reranker: Reranker) -> Section:
-    """A re-ranker as a section: plain numbers, which a person can read."""
-    subsets = [_to_plain(each) for each in reranker.subsets]
-    return Section({"features": list(FEATURES), **_to_plain(reranker), "subsets": subsets})
-
-
-def _to_plain(reranker: Reranker) -> dict[str, Any]:
-    return {
-        "parts": list(reranker.parts),
-        "weights": reranker.weights.astype(np.float64).tolist(),
-        "knots": [each.knots.astype(np.float64).tolist() for each in reranker.calibrations],
-        "log_odds": [each.log_odds.astype(np.float64).tolist() for each in reranker.calibrations],
-        "facts": dict(reranker.facts),
-    }
-
-
-def read_reranker(section: Section) -> Reranker:
-    """A re-ranker from its section."""
-    header = section.header
-    if tuple(header["features"]) != FEATURES:
-        raise ValueError(f"features must be {', '.join(FEATURES)}; got {header['features']}")
-    return _from_plain(header, tuple(_from_plain(each) for each in header["subsets"]))
-
-
-def _from_plain(stored: Mapping[str, Any], subsets: tuple[Reranker, ...] = ()) -> Reranker:
-    calibrations = tuple(
-        Calibration(np.array(knots, dtype=np.float32), np.array(log_odds, dtype=np.float32))
-        for knots, log_odds in zip(stored["knots"], stored["log_odds"], strict=True)
-    )
-    weights, facts = np.array(stored["weights"], dtype=np.float32), read_object(stored["facts"])
-    return Reranker(weights, calibrations, facts, tuple(stored["parts"]), subsets)

@@ -1,40 +1,24 @@
 """Title rows: what was read of the titles that came after the training?
 
-Reading takes a stemmer and the towers. So it is kept, in memory and on disk: opening a folder and
+Reading takes a stemmer and the towers. So it is kept, in memory and on disk: opening a model and
 the next step read new titles alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.matrices import Floats, Ids, Offsets, take_entries
-from matchset.model.changes import read_changes, searched_texts
+from matchset.model.changes import Changes, searched_texts
 from matchset.model.heirs import LENDERS
 from matchset.model.inverted_lists import ByteVectors
-from matchset.model.products import Products
-from matchset.storage.folders import Arrays
-from matchset.storage.sections import Section, under
 from matchset.strings import Strings
 
-_NAME = "titles"  # of their arrays in a section of changes
 _MOST_LISTS = np.iinfo(np.int32).max
-_TYPES = {
-    "product": np.int64,
-    "starts": np.int64,
-    "words": np.int32,
-    "counts": np.float32,
-    "keys": np.uint64,
-    "features": np.int32,
-    "values": np.int8,
-    "scales": np.float32,
-    "clusters": np.int32,
-    "lenders": np.int32,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,68 +84,60 @@ def join_texts(parts: Iterable[tuple[Strings, ...]]) -> tuple[Strings, ...]:
     return tuple(Strings.concatenate(each) for each in zip(*parts, strict=True))
 
 
-def store_title_rows(rows: TitleRows, ids: Strings, products: Products) -> Arrays:
-    """What was read of titles of products with these ids, for a section with some of them."""
-    row = ids.index_of(products.ids)
-    product, rows = np.flatnonzero(row >= 0), rows.take(row[row >= 0])
-    is_used = np.bincount(rows.words, minlength=len(rows.keys)) > 0
-    arrays: Arrays = {
-        "product": product,
-        "starts": rows.starts,
-        "words": (np.cumsum(is_used) - 1).astype(np.int32)[rows.words],
-        "counts": rows.counts,
-        "keys": rows.keys[is_used],
-        "features": rows.features[is_used],
-        "values": rows.vectors.values,
-        "scales": rows.vectors.scales,
-        "clusters": rows.clusters,
-        "lenders": rows.lenders,
-    }
-    return under(_NAME, arrays)
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptTitles:
+    """What was read of the titles of some changed products; their texts are in the changes."""
 
+    product: NDArray[np.int64]  # index into the changed products
+    rows: TitleRows  # without texts
 
-def read_title_rows(
-    sections: Iterable[Section], *, n_features: int, n_lists: int | None, n_trained: int
-) -> list[TitleRows]:
-    """What was read of titles, from sections of changes; those of a refresh have nothing of it.
-
-    Without `n_lists`, the towers were dropped since, and clusters do not matter. Damage is a
-    KeyError, TypeError or ValueError.
-    """
-    return [
-        _read_rows(
-            arrays,
-            searched_texts(read_changes(section).products),
-            {"features": n_features, "clusters": n_lists or _MOST_LISTS, "lenders": n_trained},
+    @classmethod
+    def of(cls, rows: TitleRows, ids: Strings, changes: Changes) -> KeptTitles:
+        """Return what is known, as `rows` of products with these ids, of changed products."""
+        row = ids.index_of(changes.products.ids)
+        product, rows = np.flatnonzero(row >= 0), rows.take(row[row >= 0])
+        is_used = np.bincount(rows.words, minlength=len(rows.keys)) > 0
+        kept = replace(
+            rows,
+            texts=(),
+            words=(np.cumsum(is_used) - 1).astype(np.int32)[rows.words],
+            keys=rows.keys[is_used],
+            features=rows.features[is_used],
         )
-        for section in sections
-        if (arrays := section.within(_NAME))
-    ]
+        return cls(product, kept)
+
+    def read(
+        self, changes: Changes, *, n_features: int, n_lists: int | None, n_trained: int
+    ) -> TitleRows:
+        """Return the rows with their texts; a ValueError if something is out of range.
+
+        Without `n_lists`, the towers were dropped since, and clusters do not matter.
+        """
+        texts, rows = searched_texts(changes.products), self.rows
+        _check_sizes(rows, len(self.product))
+        for name, ids, least, end in (
+            ("product", self.product, 0, len(texts[0])),
+            ("words", rows.words, 0, len(rows.keys)),
+            ("features", rows.features, -1, n_features),
+            ("clusters", rows.clusters, -1, n_lists or _MOST_LISTS),
+            ("lenders", rows.lenders, -1, n_trained),
+        ):
+            if ids.size and not least <= ids.min() <= ids.max() < end:
+                raise ValueError(f"{name} of titles must be from {least} to {end - 1:,}")
+        return replace(rows, texts=tuple(each.take(self.product) for each in texts))
 
 
-def _read_rows(arrays: Arrays, texts: tuple[Strings, ...], ends: Mapping[str, int]) -> TitleRows:
-    for name, dtype in _TYPES.items():
-        n_dimensions = 2 if name in ("values", "lenders") else 1
-        if arrays[name].dtype != dtype or arrays[name].ndim != n_dimensions:
-            raise TypeError(f"{name} of titles must be {dtype.__name__}; got {arrays[name].dtype}")
-    product, starts, words, counts, keys, features, values, scales, clusters, lenders = (
-        arrays[name] for name in _TYPES
-    )
-    n, n_words = len(product), len(words)
-    found = len(starts) - 1, len(values), len(scales), len(clusters), lenders.shape
-    if found != (n, n, n, n, (n, LENDERS)) or (len(counts), len(features)) != (n_words, len(keys)):
+def _check_sizes(rows: TitleRows, n: int) -> None:
+    """Raise a ValueError about rows that do not fit n titles, or each other."""
+    starts, counts, keys, n_words = rows.starts, rows.counts, rows.keys, len(rows.words)
+    found = len(starts) - 1, len(rows.vectors), len(rows.clusters), rows.lenders.shape
+    if found != (n, n, n, (n, LENDERS)) or (len(counts), len(rows.features)) != (
+        n_words,
+        len(keys),
+    ):
         raise ValueError(f"titles must be {n:,} with {n_words:,} words; got {found}")
     is_ordered = starts[0] == 0 and starts[-1] == n_words and bool((np.diff(starts) >= 0).all())
     if not is_ordered or (keys[1:] <= keys[:-1]).any():
         raise ValueError("words of titles must have ascending starts and keys")
     if not np.isfinite(counts).all() or (counts <= 0).any():
         raise ValueError("words of titles must have positive counts")
-    for name, ids, least, end in (
-        ("product", product, 0, len(texts[0])),
-        ("words", words, 0, len(keys)),
-        *((name, arrays[name], -1, end) for name, end in ends.items()),
-    ):
-        if ids.size and not least <= ids.min() <= ids.max() < end:
-            raise ValueError(f"{name} of titles must be from {least} to {end - 1:,}")
-    own, vectors = tuple(each.take(product) for each in texts), ByteVectors(values, scales)
-    return TitleRows(own, starts, words, counts, keys, features, vectors, clusters, lenders)

@@ -18,7 +18,8 @@ from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import MATCH_SET, find_kind, list_kinds, load
+from matchset.matchers.registry import MATCH_SET, find_kind, list_kinds
+from matchset.matchers.saved import Loaded, load, open_model
 from matchset.model.fresh import Freshness, measure
 from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
@@ -26,7 +27,8 @@ from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
 from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import snapshot_folders
+from matchset.serve.reload.snapshots import snapshot_files
+from matchset.storage.change_log import ChangeLog
 from matchset.strings import Strings
 
 if TYPE_CHECKING:
@@ -240,26 +242,23 @@ def matcher_of(arm: Arm) -> str:
 
 
 def open_matchers(
-    folders: Sequence[Path],
+    files: Sequence[Path],
     experiment: Experiment | None = None,
-    known: Matcher | None = None,
+    known: Loaded | None = None,
     *,
     new_share: float | None = None,
 ) -> dict[str, Matcher]:
-    """The matchers in folders, by kind, and the parts of a match set, which share its arrays.
+    """The matchers in files, by kind, and the parts of a match set, which share its arrays.
 
-    Arms of an experiment that fuse matchers come last. Where the training of the first folder is
+    Arms of an experiment that fuse matchers come last. Where the training of the first file is
     `known`, only what changed since is read. The match set gets the share of new products.
     """
     matchers: dict[str, Matcher] = {}
-    for number, folder in enumerate(folders):
-        if number == 0 and isinstance(known, MatchSet):
-            matcher: Matcher = known.reopen(folder)
-        else:
-            matcher = load(folder)
+    for number, file in enumerate(files):
+        matcher: Matcher = load(file) if number else open_model(file, known).matcher
         if matcher.kind in matchers:
             rule = f"matchers must be of different kinds; got two {matcher.kind}"
-            raise ModelFileError(rule, path=folder)
+            raise ModelFileError(rule, path=file)
         matchers[matcher.kind] = matcher
     whole = matchers.get(MATCH_SET)
     if new_share is not None:
@@ -298,10 +297,11 @@ def open_version(
     """
     experiment = _read_running(folder.parent.parent / "experiment")
     is_same = before is not None and version.trained == before.opened_from.trained
-    known = before.matchers[before.default] if before is not None and is_same else None
-    n = sum(1 for each in folder.iterdir() if each.name.isdigit())
-    folders = snapshot_folders(folder, n)
-    matchers = open_matchers(folders, experiment, known, new_share=config.new_share)
+    known = None
+    if before is not None and is_same:
+        known = Loaded(before.matchers[before.default], version.trained, None, ChangeLog())
+    files = snapshot_files(folder, sum(1 for each in folder.iterdir() if each.name.isdigit()))
+    matchers = open_matchers(files, experiment, known, new_share=config.new_share)
     if config.shadow is not None and config.shadow not in matchers:
         rule = f"shadow must be one of {', '.join(matchers)}"
         raise ValueError(f"{rule}; got {config.shadow!r}")

@@ -6,11 +6,8 @@ import math
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
 
 from matchset.config import check_share
-
-SnapshotMethod = Literal["link", "copy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

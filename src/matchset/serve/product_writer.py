@@ -6,9 +6,8 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from matchset.errors import ModelFileError, UncertainWriteError
-from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import load
+from matchset.errors import ModelFileError, ParameterError, UncertainWriteError
+from matchset.matchers import model_writer
 from matchset.model.upserts import Upsert
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import ProductsRequest
@@ -37,7 +36,7 @@ class Writer:
         self._run, self._sources, self._config = run, sources, config
         self._lock = threading.Lock()
         self._waiting: list[tuple[ProductsRequest, Future[Written]]] = []
-        self._model: MatchSet | None = None  # as it was after the last write
+        self._writer: model_writer.Writer | None = None
 
     def write(self, wanted: ProductsRequest, served: LoadedModel) -> Written:
         """Write products to the model and publish it; on disk when it returns.
@@ -80,25 +79,23 @@ class Writer:
     def _write(self, wanted: ProductsRequest) -> int:
         products = [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products]
         try:
-            model = self._model or load(self._sources.model)
-            if not isinstance(model, MatchSet):
-                rule = f"only a match set can change its products; got a {model.kind} matcher"
-                raise RequestError("read_only", rule)
-            # Kept whatever comes: on a full disk, each attempt would open some dozens of files,
-            # which stay open as long as the traceback of its error.
-            self._model = model
-            # It looks whether the folder holds something newer.
-            self._model = model.upsert(products, remove=wanted.remove, version=wanted.version)
+            # Kept whatever comes: on a full disk, each attempt would open the model again, which
+            # stays open as long as the traceback of its error.
+            self._writer = self._writer or model_writer.open_writer(self._sources.model)
+            # It looks whether the file holds something newer.
+            model = self._writer.upsert(products, remove=wanted.remove, version=wanted.version)
+        except ParameterError as error:
+            failure = RequestError("read_only", str(error))
         except UncertainWriteError as error:
-            self._model = None
+            self._writer = None
             failure = RequestError("maybe_written", str(error))
         except ModelFileError as error:
-            self._model = None
+            self._writer = None
             failure = RequestError("not_written", f"{error}; nothing changed")
         except (OSError, MemoryError) as error:
             failure = RequestError("not_written", f"{error}; nothing changed")
         except ValueError as error:
             failure = RequestError("bad_parameter", str(error))
         else:
-            return self._model.freshness.generation
+            return model.freshness.generation
         raise failure  # here, or it would keep the error, and with it what that had opened

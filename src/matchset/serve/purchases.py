@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,8 @@ from matchset.data.events import EventRule, kind_of
 from matchset.data.log import Log
 from matchset.data.positives import apply_rule, relevance
 from matchset.matrices import rows_of
-from matchset.storage.folders import open_folder, write_folder
-from matchset.storage.sections import Section, read_strings, store_strings, under
+from matchset.storage.codec import decode, encode
+from matchset.storage.file import open_file, write_file
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -45,37 +44,29 @@ class Purchases:
 def store_purchases(
     log: Log, path: Path, *, n_examples: int, min_query_count: float, rule: EventRule | None = None
 ) -> None:
-    """Write the purchases in a log to a folder that every worker maps."""
+    """Write the purchases in a log to a file that every worker maps."""
     pairs = relevance(log) if rule is None else apply_rule(log, rule)
     hashes = pairs.queries.hashes()
     order = np.argsort(hashes, kind="stable")
     sorted_pairs = pairs.pairs[order]
     rows = rows_of(sorted_pairs.indptr)
     by_count = np.lexsort((sorted_pairs.indices, -sorted_pairs.data, rows))
-    arrays: dict[str, NDArray[Any]] = {
-        "hashes": hashes[order],
-        "offsets": sorted_pairs.indptr.astype(np.int64),
-        "products": sorted_pairs.indices[by_count].astype(np.int32),
-        **under("ids", store_strings(pairs.products)),
-        **under("examples", store_strings(_choose_examples(log, n_examples, min_query_count))),
-    }
     is_bought = any(kind_of(name) == "purchase" for name in pairs.rule.weights)
-    header = {"word": "bought" if is_bought else "relevant"}
-    write_folder(path, _KIND, header=header, arrays=arrays)
+    purchases = Purchases(
+        hashes[order],
+        sorted_pairs.indptr.astype(np.int64),
+        sorted_pairs.indices[by_count].astype(np.int32),
+        pairs.products,
+        _choose_examples(log, n_examples, min_query_count),
+        "bought" if is_bought else "relevant",
+    )
+    write_file(path, _KIND, *encode(purchases))
 
 
 def open_purchases(path: Path) -> Purchases:
     """Map what was stored."""
-    header, arrays = open_folder(path, _KIND)
-    section = Section(arrays=arrays)
-    return Purchases(
-        arrays["hashes"],
-        arrays["offsets"],
-        arrays["products"],
-        read_strings(section.within("ids")),
-        read_strings(section.within("examples")),
-        str(header["word"]),
-    )
+    opened = open_file(path, _KIND)
+    return decode(Purchases, opened.header.value, opened.arrays)
 
 
 def _choose_examples(log: Log, n: int, min_query_count: float) -> Strings:

@@ -30,7 +30,7 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.evaluate.pair_segments import choose_rule
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
 from matchset.online.definition import read_experiment
 from matchset.online.record_files import begin_records, shadow_folder
 from matchset.serve.http.access_log import log_settings

@@ -9,7 +9,7 @@ share:
     versions/       for each, verified snapshots and the digests of the API keys
     purchases/      what was bought after which query, if there is a log
 
-A new version is linked, verified byte by byte and row by row, and only then published, by replacing
+A new version is copied, verified byte by byte and row by row, and only then published, by replacing
 one link. Workers look at that link and switch between two requests; a bad model changes nothing.
 """
 
@@ -39,12 +39,12 @@ from matchset.serve.loaded_model import KEYS, LoadedModel, ModelVersion, open_ve
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.snapshots import (
     Sources,
+    identify_base,
     naming_sources,
-    snapshot_folders,
+    snapshot_files,
     take_snapshots,
 )
 from matchset.storage.atomic import atomic_file
-from matchset.storage.segments import identify_base
 
 _SUFFIX = ".serving"
 _DESCRIBED = "version.json"
@@ -80,7 +80,7 @@ class RunFolder:
 
 @contextmanager
 def make_run_folder(model: Path) -> Iterator[RunFolder]:
-    """Make a folder next to the model, so that hard links work, or else a temporary one.
+    """Make a folder next to the model, where blocks can be shared, or else a temporary one.
 
     It is removed afterwards. Folders that killed servers left behind are removed first.
     """
@@ -165,14 +165,14 @@ def _make(
     known = None if served is None else run.versions / str(served.opened_from.number)
     if known is not None and not known.exists():
         known = None
-    name = take_snapshots(sources, folder, "link", known)
+    name = take_snapshots(sources, folder, known)
     if config.api_key_file is not None:
         read_keys(config.api_key_file).save(folder / KEYS)
-    taken = snapshot_folders(folder, len(sources.folders))
+    taken = snapshot_files(folder, len(sources.files))
     version = ModelVersion(int(folder.name), name, trained=identify_base(taken[0]))
     opened = open_version(folder, version, config, served)
-    before = [] if known is None else map(identify_base, snapshot_folders(known, len(taken)))
-    matchers = zip(sources.folders, taken, opened.matchers.values(), strict=False)
+    before = [] if known is None else map(identify_base, snapshot_files(known, len(taken)))
+    matchers = zip(sources.files, taken, opened.matchers.values(), strict=False)
     for (source, file, matcher), base in zip_longest(matchers, before):
         if identify_base(file) != base:
             _check_rows(matcher, source)
@@ -191,7 +191,7 @@ def _check_rows(matcher: Matcher, source: Path) -> None:
 def _check_kinds(sources: Sources, kinds: tuple[str, ...], before: ModelVersion | None) -> None:
     """Raise unless names of matchers, those of their kinds, stay: callers rely on them."""
     expected = kinds if before is None else before.kinds
-    for path, kind, wanted in zip(sources.folders, kinds, expected, strict=True):
+    for path, kind, wanted in zip(sources.files, kinds, expected, strict=True):
         if kind != wanted:
             rule = f"a reload must bring a {wanted} matcher as before; got a {kind}"
             raise ModelFileError(rule, path=path)

@@ -75,11 +75,14 @@ def encode(value: Any, form: Any = None) -> tuple[Json, Arrays]:
     return codec_of(kind).encode(value, "", arrays), arrays
 
 
-def decode(form: type[T], header: Json, arrays: Mapping[str, NDArray[Any]]) -> T:
-    """Return the value of a header and arrays; damage is a ValueError that names the field."""
+def decode(form: type[T], header: Json, arrays: Mapping[str, NDArray[Any]], *, at: str = "") -> T:
+    """Return the value of a header and arrays; damage is a ValueError that names the field.
+
+    `at` is its path in a larger value.
+    """
     left, kind = dict(arrays), cast("Any", form)
     try:
-        value: T = codec_of(kind).decode(header, "", left)
+        value: T = codec_of(kind).decode(header, at, left)
     except RecursionError:
         raise ValueError("the header must not be nested so deeply") from None
     if left:

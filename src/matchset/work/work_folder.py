@@ -1,7 +1,7 @@
 """Work folder: where are the results of a training kept, so that they outlive the process?
 
 A training has a folder of its own inside, named after all that decides its results. In it a result
-is a folder with checksums, opened memory-mapped; it is there when all of it is.
+is a file with checksums, opened memory-mapped; it is there when all of it is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from matchset.errors import DataError, ModelFileError, TargetExistsError
-from matchset.storage.atomic import remove_leftovers
 from matchset.storage.codec import decode, encode
-from matchset.storage.folders import MANIFEST, open_folder, verify_folder, write_folder
+from matchset.storage.file import open_file, verify_file, write_file
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +43,20 @@ class WorkFolder:
 
     def has(self, name: str, form: Any) -> bool:
         """Return whether a result is there and whole; remove a damaged one, to be made again."""
-        folder = self.path / name
+        file = self.path / name
         if name in self._verified:
             return True
-        if not folder.exists():
+        if not file.exists():
             return False
         try:
-            verify_folder(folder, KIND)
-            _open(folder, form)
+            verify_file(file, KIND)
+            _open(file, form)
         except (ModelFileError, ValueError) as error:
-            logger.warning("%s is damaged, and is made again: %s", folder, error)
-            shutil.rmtree(folder)
+            logger.warning("%s is damaged, and is made again: %s", file, error)
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
             return False
         self._verified.add(name)
         return True
@@ -72,7 +74,7 @@ class WorkFolder:
 
     def _settle(self, name: str) -> None:
         self._verified.add(name)
-        shutil.rmtree(self.path / (name + _STATE), ignore_errors=True)
+        (self.path / (name + _STATE)).unlink(missing_ok=True)
 
     def read_state(self, name: str, form: type[T]) -> T | None:
         """Return the last state of a step that was begun; a damaged one counts as none."""
@@ -90,23 +92,20 @@ def write_result(
     target = folder / name
     header, arrays = encode(value, form)
     try:
-        header = {"value": header}
-        write_folder(target, KIND, header=header, arrays=arrays, overwrite=overwrite)
+        write_file(target, KIND, header, arrays, overwrite=overwrite)
     except TargetExistsError:
-        if not (target / MANIFEST).exists():
-            raise
+        return
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        remove_leftovers(target)
         rule = f"the disk is full at step {name!r}"
         advice = "free some space and run the same command again: it goes on from there"
         raise DataError(rule, path=folder, advice=advice) from None
 
 
-def _open(folder: Path, form: type[T]) -> T:
-    header, arrays = open_folder(folder, KIND)
-    return decode(form, header.get("value"), arrays)
+def _open(file: Path, form: type[T]) -> T:
+    opened = open_file(file, KIND)
+    return decode(form, opened.header.value, opened.arrays)
 
 
 @contextmanager

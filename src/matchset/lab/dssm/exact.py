@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8, round_space
-from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
-from matchset.matchers.saved import OpenPart, Sections
+from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest
 from matchset.matrices import Csr, Floats
 
 
@@ -45,10 +44,3 @@ class DSSM(SpaceMatcher):
     def with_int8(self, dimensions: int | None = None) -> DSSMWithInt8:
         """Scan the same space whole, with a byte per dimension, perhaps in fewer dimensions."""
         return round_space(self.space, dimensions)
-
-    def _sections(self) -> Sections:
-        return store_space(self.space)
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(read_space(sections))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,8 @@ from matchset.lab.dssm.space import (
     SpaceMatcher,
     find_nearest,
     join_rows,
-    read_space,
-    store_space,
 )
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
-from matchset.storage.sections import Section
 
 # The paper's. Its M0 = 32 is the degree of the lowest level, twice usearch's connectivity.
 CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 300, 100
@@ -135,10 +131,3 @@ class DSSMWithHNSW(SpaceMatcher):
         Vectors are what `encode` gives; one of zeros gets nothing.
         """
         return self.graph.search_allowed(vectors, k, where)
-
-    def _sections(self) -> Sections:
-        return store_space(self.space) | {"graph": Section({"threads": self.threads})}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(read_space(sections), sections["graph"].header["threads"])

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from matchset.config import count_threads
 from matchset.filters.filter import Filter
-from matchset.lab.dssm.space import Space, SpaceMatcher, read_space, store_space
-from matchset.matchers.saved import OpenPart, Sections
+from matchset.lab.dssm.space import Space, SpaceMatcher
 from matchset.matrices import Csr, Floats
 from matchset.model.inverted_lists import ByteVectors, InvertedLists, quantize
-from matchset.storage.folders import Arrays
-from matchset.storage.sections import Section
 
 _LANES = 16  # dimensions that the kernel multiplies at once
 
@@ -26,7 +23,7 @@ class DSSMWithInt8(SpaceMatcher):
     Unlike a graph, the scan skips no product. It is the scan of our own two-tower index. With fewer
     dimensions than the tower has, queries and products are projected onto the principal axes of the
     products. Scores are cosines, as exact as the rounding and the projection allow.
-    `DSSM.with_int8` makes it. Its folder keeps the unrounded vectors too.
+    `DSSM.with_int8` makes it. Its file keeps the unrounded vectors too.
     """
 
     kind: ClassVar[str] = "dssm_int8"
@@ -62,23 +59,6 @@ class DSSMWithInt8(SpaceMatcher):
         threads = 1 if len(vectors) == 1 else count_threads(None)
         queries = _project(vectors, self.axes)
         return lists.search(queries, k, n_lists=1, n_groups=1, threads=threads)
-
-    def _sections(self) -> Sections:
-        arrays: Arrays = {"values": self.rounded.values, "scales": self.rounded.scales}
-        if self.axes is not None:
-            arrays = {**arrays, "axes": self.axes}
-        return store_space(self.space) | {"int8": Section(arrays=arrays)}
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        arrays = sections["int8"].arrays
-        for name, array in arrays.items():
-            dtype = np.dtype(np.int8 if name == "values" else np.float32)
-            if array.dtype != dtype:
-                raise TypeError(f"{name} must be {dtype}; got {array.dtype}")
-        rounded = ByteVectors(np.asarray(arrays["values"]), np.asarray(arrays["scales"]))
-        axes = np.asarray(arrays["axes"]) if "axes" in arrays else None
-        return cls(read_space(sections), rounded, axes)
 
 
 def round_space(space: Space, dimensions: int | None) -> DSSMWithInt8:

@@ -20,10 +20,8 @@ from matchset.filters.filter import Filter
 from matchset.lab.dssm.hnsw import Graph, build_graph
 from matchset.lab.dssm.settings import import_extra
 from matchset.matchers.base import Matcher
-from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats
-from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -57,6 +55,15 @@ class Encoder:
             raise ParameterError(rule, parameter="encoder")
         package = import_extra("sentence_transformers", EXTRA, "a sentence encoder")
         return package.SentenceTransformer(str(folder), local_files_only=True)
+
+    def to_stored(self) -> str:
+        """Return what is kept of it: the checksum of its files."""
+        return self.digest
+
+    @classmethod
+    def from_stored(cls, stored: str) -> Self:
+        """Return the encoder with this checksum, found when it is first used."""
+        return cls(stored)
 
     def encode(self, texts: Strings, *, at_once: int = 1) -> Floats:
         """Return a unit vector per text, (n_texts, dimensions).
@@ -138,24 +145,6 @@ class SentenceEncoder(Matcher):
         if len(rows := np.flatnonzero(~_is_empty(queries))):
             encoded[rows] = self.encoder.encode(queries.take(rows))
         return self.graph.search_allowed(encoded, k, where)
-
-    def _sections(self) -> Sections:
-        return {
-            "products": store_products(self.products),
-            "titles": Section(
-                {"encoder": self.encoder.digest, "threads": self.threads}, {"vectors": self.vectors}
-            ),
-        }
-
-    @classmethod
-    def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        titles = sections["titles"]
-        vectors = np.asarray(titles.arrays["vectors"])
-        encoder, products = (
-            Encoder(str(titles.header["encoder"])),
-            read_products(sections["products"]),
-        )
-        return cls(products, encoder, vectors, titles.header["threads"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.products):,} products, {self.vectors.shape[1]} dimensions"

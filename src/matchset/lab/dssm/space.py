@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
-from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matrices import Csr, Floats, Ids, offsets_of
-from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section, read_object, under
+from matchset.model.products import Products
 from matchset.strings import Strings
 
 _TEXTS_AT_ONCE = 8192
@@ -91,23 +89,6 @@ def _finish(totals: Floats, sizes: Floats | np.float32, shift: Floats) -> Floats
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     vectors /= np.maximum(lengths, _SMALLEST)[:, np.newaxis]
     return vectors
-
-
-def store_tower(tower: Tower) -> Section:
-    """Return a tower as a section."""
-    vocabulary = store_vocabulary(tower.vectorizer.vocabulary)
-    arrays = under("vocabulary", vocabulary.arrays)
-    arrays |= {"embeddings": tower.embeddings, "shift": tower.shift}
-    return Section({"vocabulary": vocabulary.header}, arrays)
-
-
-def read_tower(section: Section) -> Tower:
-    """Return a tower from its section."""
-    vocabulary = Section(section.header["vocabulary"], section.within("vocabulary"))
-    vectorizer = Vectorizer.of(read_vocabulary(vocabulary))
-    # Still mapped, but without the cost of NumPy's memmap at every slice.
-    weights = map(np.asarray, (section.arrays["embeddings"], section.arrays["shift"]))
-    return Tower(vectorizer, *weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,32 +177,6 @@ class SpaceMatcher(Matcher):
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         return self.search(self.encode(queries), k, where=where)
-
-
-def store_space(space: Space) -> dict[str, Section]:
-    """Return a space as sections of a folder."""
-    memory = {"query_hashes": space.query_hashes, "n_queries_of": space.n_queries_of}
-    about = {"config": asdict(space.config), "provenance": dict(space.provenance)}
-    return {
-        "products": store_products(space.products),
-        "tower": store_tower(space.tower),
-        "space": Section(about, {"vectors": space.vectors}),
-        "memory": Section(arrays=memory),
-    }
-
-
-def read_space(sections: Mapping[str, Section]) -> Space:
-    """Read a space; what does not fit is a KeyError, TypeError or ValueError."""
-    about, memory = sections["space"].header, sections["memory"].arrays
-    return Space(
-        products=read_products(sections["products"]),
-        tower=read_tower(sections["tower"]),
-        vectors=np.asarray(sections["space"].arrays["vectors"]),
-        query_hashes=memory["query_hashes"],
-        n_queries_of=memory["n_queries_of"],
-        config=read_dssm_config(about["config"]),
-        provenance=read_object(about["provenance"]),
-    )
 
 
 def _take_best(

@@ -24,7 +24,7 @@ from matchset.lab.dssm.batches import TrainingData, prepare_training_data
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.settings import DSSMConfig, import_extra
 from matchset.lab.dssm.space import Space, Tower
-from matchset.storage.folders import check_target
+from matchset.storage.file import check_target
 from matchset.work.steps import Progress
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from matchset.lab.experiments.store import Measurement, Store, describe_machine,
 from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun
-from matchset.matchers.registry import load
+from matchset.matchers.saved import load
 
 BINS = 40  # of the histogram of latencies
 LEFT_OUT = "left out, see --rows"

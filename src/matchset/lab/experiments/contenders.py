@@ -33,7 +33,8 @@ from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun
-from matchset.matchers.registry import XR_LINEAR, load
+from matchset.matchers.registry import XR_LINEAR
+from matchset.matchers.saved import load
 from matchset.matchers.train import train
 
 PARTS_ROWS = tuple(f"{OURS}_{which}{part}" for which in ("", "without_") for part in PARTS)

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,12 +26,11 @@ from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.qrels import Qrels
 from matchset.lab.experiments.timing import Timing
 from matchset.matchers.base import Matcher
-from matchset.storage.atomic import remove_leftovers, staging_folder
 from matchset.storage.codec import decode, encode
-from matchset.storage.folders import MANIFEST, open_folder, write_folder
+from matchset.storage.file import is_ours, open_file, write_file
 from matchset.strings import Strings
 
-RESULT = "row of a comparison"  # a kind of folder
+RESULT = "row of a comparison"  # a kind of file
 PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "torch", "usearch", "matplotlib")
 _SCRATCH = "measured"
 _LOG = ("queries", "products", "events", "query", "product", "event", "day", "count")
@@ -130,7 +128,6 @@ class Store:
             raise OSError(f"{self.path}: cannot be written: {reason}") from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
-        remove_leftovers(self.path / _SCRATCH)  # left behind by a killed run
         return self
 
     def model(self, name: str) -> Path:
@@ -140,9 +137,10 @@ class Store:
     def load_result(self, name: str, digest: str, qrels: Qrels) -> Measurement | None:
         """Return a stored result, if it is from this data, configuration and machine."""
         try:
-            header, arrays = open_folder(self.path / "rows" / name, RESULT)
+            opened = open_file(self.path / "rows" / name, RESULT)
         except ModelFileError:  # missing or damaged: measure again
             return None
+        header, arrays = opened.header.value, opened.arrays
         here = describe_machine()
         if header.get("digest") != digest or header.pop("machine", here) != here:
             return None
@@ -187,30 +185,24 @@ class Store:
 
 def measure_disk(matcher: Matcher, folder: Path, *, store_at: Path | None = None) -> int:
     """Return the size of a saved matcher in bytes, and store it at `store_at` if that is given."""
-    with staging_folder(folder / _SCRATCH) as scratch:
-        model = scratch / "model"
-        matcher.save(model)
-        size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
-        if store_at is not None:
-            _remove(store_at)
-            model.rename(store_at)
-        shutil.rmtree(scratch)
+    path = store_at or folder / _SCRATCH
+    _remove(path)
+    matcher.save(path)
+    size = path.stat().st_size
+    if store_at is None:
+        path.unlink()
     return size
 
 
 def _write(
     path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    try:
-        open_folder(path, kind)
-    except ModelFileError:  # damaged: writes are atomic, so a killed run leaves no half result
-        _remove(path)
-    write_folder(path, kind, header=header, arrays=arrays, overwrite=True)
+    _remove(path)
+    write_file(path, kind, dict(header), dict(arrays))
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder that matchset wrote; any other folder is an error."""
-    is_ours = (path / MANIFEST).is_file() or (path.is_dir() and not any(path.iterdir()))
-    if path.exists() and not is_ours:
+    """Remove a file that matchset wrote; anything else is an error."""
+    if path.exists() and not is_ours(path):
         raise FileExistsError(f"{path}: must be written by matchset; choose another folder")
-    shutil.rmtree(path, ignore_errors=True)
+    path.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
-"""Snapshots: how does a model stay as it was verified, even if its folder changes?
+"""Snapshots: how does a model stay as it was verified, even if its file is replaced?
 
-The files of a model never change once written, so hard links to them keep what was verified even
-if the folder is replaced or removed. If links are not possible, files are copied.
+A copy stays as it was verified whatever becomes of the file, even if another one is copied over it.
 """
 
 from __future__ import annotations
@@ -11,23 +10,17 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 
 from matchset.errors import ModelFileError
-from matchset.serve.options import SnapshotMethod
-from matchset.storage.folders import (
-    MANIFEST,
-    array_file,
-    open_array,
-    read_entries,
-    read_manifest,
-    verify_folder,
-)
-from matchset.storage.handles import FolderHandle, read_folder
+from matchset.matchers.saved import MODEL
+from matchset.storage.atomic import identify_path
+from matchset.storage.change_log import changes_path, read_changes
+from matchset.storage.file import read_header, verify_file
 
+_ATTEMPTS = 50  # a file may be replaced while it is taken
 _VERSION_DIGITS = 12
 
 
@@ -39,13 +32,15 @@ class Sources:
     also: tuple[Path, ...] = ()
 
     @property
-    def folders(self) -> tuple[Path, ...]:
+    def files(self) -> tuple[Path, ...]:
         """The model first."""
         return (self.model, *self.also)
 
     def identity(self) -> str:
-        """A text that changes when a folder is replaced, or a file in it."""
-        return " ".join(map(_identify, self.folders))
+        """A text that changes when a file is replaced, or the changes beside it."""
+        files = [file.resolve() for file in self.files]
+        pairs = [(identify_path(file), identify_path(changes_path(file))) for file in files]
+        return json.dumps(pairs)
 
 
 @contextmanager
@@ -54,107 +49,88 @@ def naming_sources(sources: Sources, target: Path) -> Iterator[None]:
     try:
         yield
     except ModelFileError as error:
-        for folder, snapshot in zip(
-            sources.folders, snapshot_folders(target, len(sources.folders)), strict=True
-        ):
-            if error.path is not None and error.path.is_relative_to(snapshot):
-                error.path = folder / error.path.relative_to(snapshot)
+        n = len(sources.files)
+        for file, snapshot in zip(sources.files, snapshot_files(target, n), strict=True):
+            if error.path == snapshot:
+                error.path = file
+            elif error.path == changes_path(snapshot):
+                error.path = changes_path(file)
         raise
 
 
-def take_snapshots(
-    sources: Sources, target: Path, method: SnapshotMethod, served: Path | None = None
-) -> str:
+def take_snapshots(sources: Sources, target: Path, served: Path | None = None) -> str:
     """Put every source into `target`, verified byte by byte; returns their common version.
 
-    Files that `served`, the folder of a version before, has too are taken from there: they were
-    verified then, and are not read again.
+    A file that `served`, the folder of a version before, has too is taken from there: it was
+    verified then, and is not read again.
     """
-    n = len(sources.folders)
-    snapshots = snapshot_folders(target, n)
-    before = [None] * n if served is None else snapshot_folders(served, n)
-    for folder, snapshot, verified in zip(sources.folders, snapshots, before, strict=True):
-        _take(folder, snapshot, method, verified)
-        verify_folder(snapshot, verified=verified)
+    target.mkdir(parents=True)
+    n = len(sources.files)
+    snapshots = snapshot_files(target, n)
+    before = [None] * n if served is None else snapshot_files(served, n)
+    for file, snapshot, verified in zip(sources.files, snapshots, before, strict=True):
+        _take(file.resolve(), snapshot, verified)
     return version_of(snapshots)
 
 
-def snapshot_folders(target: Path, n: int) -> list[Path]:
-    """Folders of the snapshots of n sources, the model first."""
+def snapshot_files(target: Path, n: int) -> list[Path]:
+    """Snapshots of n sources, the model first."""
     return [target / str(number) for number in range(n)]
 
 
-def version_of(folders: Iterable[Path]) -> str:
-    """A short digest of what is in model folders: the same files have the same."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        digest.update(json.loads((folder / MANIFEST).read_bytes())["sha256"].encode())
-    return digest.hexdigest()[:_VERSION_DIGITS]
+def version_of(files: Iterable[Path]) -> str:
+    """Return a short digest of what is in models: the same bytes have the same."""
+    digests = "".join(map(digest_model, files))
+    return hashlib.sha256(digests.encode()).hexdigest()[:_VERSION_DIGITS]
 
 
-def _take(folder: Path, snapshot: Path, method: SnapshotMethod, served: Path | None) -> None:
-    def take(handle: FolderHandle) -> None:
-        shutil.rmtree(snapshot, ignore_errors=True)  # of an attempt that failed
-        _take_files(handle, snapshot, method, served)
-
-    read_folder(folder, take)
-
-
-def _take_files(
-    handle: FolderHandle, snapshot: Path, method: SnapshotMethod, served: Path | None
-) -> None:
-    """Link or copy the files that the manifest of a folder names, and the folders in it.
-
-    Nothing else: what lies beside them may be a device, or a link to a whole disk.
-    """
-    read_manifest(handle)  # refuses what is no model
-    known = read_entries(served)
-    snapshot.mkdir(parents=True)
-    with handle.open_file(MANIFEST) as stream:
-        _take_file(handle, stream, snapshot / MANIFEST, method)
-    manifest = read_folder(snapshot, read_manifest)  # the one that was taken: it may be newer
-    for name, entry in manifest["arrays"].items():
-        file = array_file(handle, name)
-        if served is not None and known.get(name) == entry:
-            with suppress(OSError):
-                (snapshot / file).hardlink_to(served / file)
-                continue
-        with open_array(handle, name, entry) as stream:
-            _take_file(handle, stream, snapshot / file, method)
-    for name in manifest.get("folders", {}):
-        with handle.open_inner(name) as inner:
-            _take_files(inner, snapshot / name, method, served and served / name)
+def digest_model(file: Path) -> str:
+    """Return a digest of a model and of the changes beside it."""
+    base = read_header(file, MODEL).digest
+    log = read_changes(file.resolve(), base)
+    return hashlib.sha256(b"".join([base.encode(), *log.records])).hexdigest()
 
 
-def _take_file(
-    handle: FolderHandle, stream: BufferedReader, target: Path, method: SnapshotMethod
-) -> None:
-    if method == "link":
-        try:
-            handle.link_file(target.name, target)
-        except FileNotFoundError:
-            raise
-        except OSError:  # another file system, or one without links, or files of another user
-            pass
-        else:
+def identify_base(file: Path) -> str:
+    """Return a digest of a model without the changes beside it."""
+    return read_header(file, MODEL).digest
+
+
+def _take(file: Path, snapshot: Path, served: Path | None) -> None:
+    """Take a model and its changes, which belong together: the file is looked at again."""
+    for _ in range(_ATTEMPTS):
+        before = identify_path(file)
+        snapshot.unlink(missing_ok=True)
+        base = read_header(file, MODEL).digest
+        if served is None or not _link_served(served, base, snapshot):
+            _copy_file(file, snapshot)
+            base = verify_file(snapshot, MODEL).digest
+        changes = changes_path(file)
+        data = changes.read_bytes() if changes.exists() else b""
+        if identify_path(file) == before:
+            changes_path(snapshot).write_bytes(data)
+            read_changes(snapshot, base)
             return
-    with target.open("xb") as copy:
-        shutil.copyfileobj(stream, copy, 1 << 20)
+    raise ModelFileError("must not be replaced all the while it is read", path=file)
 
 
-def _identify(folder: Path) -> str:
-    """Changes when a file of a folder does: one that is copied in grows under the same name."""
+def _link_served(served: Path, base: str, snapshot: Path) -> bool:
+    """Link to a snapshot that is served, if it is of the same model and still there."""
     try:
-        found = sorted(_list_files(str(folder)))
-    except OSError:
-        return "none"
-    return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
+        if read_header(served, MODEL).digest != base:
+            return False
+        snapshot.hardlink_to(served)
+    except (ModelFileError, OSError):  # removed meanwhile
+        return False
+    return True
 
 
-def _list_files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            stat = entry.stat(follow_symlinks=False)  # links are never served
-            yield f"{entry.path} {stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
-            if entry.is_dir(follow_symlinks=False):
-                yield from _list_files(entry.path)
+def _copy_file(file: Path, target: Path) -> None:
+    with file.open("rb") as stream, target.open("xb") as copy:
+        try:  # shares the blocks, where the file system can
+            while os.copy_file_range(stream.fileno(), copy.fileno(), 1 << 30):
+                pass
+        except OSError:
+            stream.seek(0)
+            copy.seek(0)
+            shutil.copyfileobj(stream, copy, 1 << 20)
