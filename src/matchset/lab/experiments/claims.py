@@ -38,9 +38,9 @@ class Claim(NamedTuple):
 
 def check_claims(differences: Iterable[Difference], k: int) -> list[Claim]:
     """Return each of the paper's claims with the verdict on this data."""
-    found = {(d.first, d.second): d for d in differences if d.k == k}
+    tested = {(d.first, d.second): d for d in differences if d.k == k}
     return [
-        Claim(*claim, UNKNOWN if (d := found.get(claim)) is None else find_verdict(d), d)
+        Claim(*claim, UNKNOWN if (d := tested.get(claim)) is None else find_verdict(d), d)
         for claim in CLAIMS
     ]
 

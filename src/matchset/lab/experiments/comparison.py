@@ -129,7 +129,7 @@ def _add_stored(
     budget: Budget,
 ) -> dict[str, Measurement]:
     """Return results in the order of the table: those just made, and earlier ones of others."""
-    found = {}
+    ordered = {}
     for contender in contenders:
         name = contender.name
         result = results.get(name)
@@ -137,8 +137,8 @@ def _add_stored(
             digest = contender.digest(benchmark, budget)
             result = store.load_result(name, digest, benchmark.qrels)
         if result is not None:
-            found[name] = result
-    return found
+            ordered[name] = result
+    return ordered
 
 
 def _find_opponent(
@@ -147,8 +147,8 @@ def _find_opponent(
     """Return what ours is shown beside: the first engine of the user's own, else lexical search."""
     ran = [contender for contender in contenders if contender.name in results]
     engine = next((contender for contender in ran if contender.group == "engine"), None)
-    found = engine or find_lexical(ran)
-    return None if found is None else found.name
+    opponent = engine or find_lexical(ran)
+    return None if opponent is None else opponent.name
 
 
 def _describe_setting(benchmark: Benchmark, budget: Budget, command: str) -> Setting:

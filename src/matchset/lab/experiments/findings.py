@@ -140,7 +140,7 @@ class MatchSetFacts:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFindings:
-    """What `matchset compare` found."""
+    """The results of `matchset compare`."""
 
     setting: Setting
     data: DataFacts
@@ -172,9 +172,9 @@ class ComparisonFindings:
     def difference(self, first: str, second: str, k: int | None = None) -> Difference | None:
         """Return first minus second at k; None where it was not tested."""
         depth = self.k if k is None else k
-        for found in self.differences:
-            if (found.first, found.second, found.k) == (first, second, depth):
-                return found
+        for each in self.differences:
+            if (each.first, each.second, each.k) == (first, second, depth):
+                return each
         return None
 
 
@@ -193,7 +193,7 @@ class SweepRow:
 
 @dataclass(frozen=True, slots=True)
 class SweepFindings:
-    """What `matchset sweep` found."""
+    """The results of `matchset sweep`."""
 
     setting: Setting
     origin: str

@@ -129,11 +129,11 @@ def _match_examples(matcher: Matcher, benchmark: Benchmark) -> list[list[str]]:
 
 def _summarize(contender: Contender, result: Measurement, budget: Budget) -> str:
     recalls = " / ".join(f"{100 * result.evaluation.recall(k):.1f}" for k in budget.ks)
-    found = f"Recall@{'/'.join(map(str, budget.ks))} {recalls} %"
+    summary = f"Recall@{'/'.join(map(str, budget.ks))} {recalls} %"
     if len(result.timing.total) == 0:
-        return found
+        return summary
     latency = f"p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
     if contender.group in ("part", "ablation"):  # trained with the whole
-        return f"{found}, {latency}"
+        return f"{summary}, {latency}"
     size = f"{result.disk_bytes / 1e6:.1f} MB"
-    return f"{found}, trained in {result.train_seconds:.1f} s, {size}, {latency}"
+    return f"{summary}, trained in {result.train_seconds:.1f} s, {size}, {latency}"

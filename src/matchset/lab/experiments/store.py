@@ -75,13 +75,13 @@ def describe_machine() -> dict[str, str]:
 
 def list_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages used, if installed."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _processor() -> str:
@@ -171,14 +171,14 @@ class Store:
         }
         names = ("digest", "features", "train_seconds", "disk_bytes", "answers")
         header = {name: getattr(result, name) for name in names}
-        found = {
+        evaluated = {
             "scores": encode(result.evaluation.scores, tuple[Score, ...])[0],
             "ks": list(result.evaluation.ks),
         }
         _write(
             self.path / "rows" / name,
             RESULT,
-            {**header, **found, "machine": describe_machine()},
+            {**header, **evaluated, "machine": describe_machine()},
             arrays,
         )
 

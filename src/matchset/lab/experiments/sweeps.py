@@ -175,10 +175,10 @@ def measure(
     matcher: Matcher, qrels: Qrels, budget: Budget
 ) -> tuple[tuple[Share, ...], dict[str, float]]:
     """Return recall with its interval at each k, and the latency of single queries."""
-    found = evaluate(
+    evaluation = evaluate(
         matcher, qrels, ks=budget.ks, seed=budget.seed, segments=(), resamples=budget.resamples
     )
-    scores = [found.score("recall", k) for k in budget.ks]
+    scores = [evaluation.score("recall", k) for k in budget.ks]
     recall = tuple(Share(score.value, score.low, score.high) for score in scores)
     timing = time_queries(matcher, qrels.queries, sample=budget.singles, seed=budget.seed)
     return recall, timing.to_dict()

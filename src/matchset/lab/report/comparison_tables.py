@@ -102,9 +102,9 @@ def make_line(row: Row, cells: Sequence[Cell]) -> Line:
     return Line(row.title, cells, row.name, row.note, kind)
 
 
-def gap_cell(row: Row, found: ComparisonFindings) -> Cell:
+def gap_cell(row: Row, results: ComparisonFindings) -> Cell:
     """Return how far a row is ahead of ours."""
-    gap = found.difference(OURS, row.name)
+    gap = results.difference(OURS, row.name)
     if gap is None:
         return Cell(NOTHING)
     title = (
@@ -115,40 +115,40 @@ def gap_cell(row: Row, found: ComparisonFindings) -> Cell:
     return Cell(format_points(-gap.value) + note, gap.value, title=title)
 
 
-def recall_table(found: ComparisonFindings) -> Table:
+def recall_table(results: ComparisonFindings) -> Table:
     """List what each matcher finds; the paper's variants are in a table of their own."""
-    ks = found.setting.ks
-    rows = [row for row in found.present(*GROUPS) if row.name != FLOOR]
+    ks = results.setting.ks
+    rows = [row for row in results.present(*GROUPS) if row.name != FLOOR]
     best = {k: format_percent(max((row.recall(k) for row in rows), default=0.0)) for k in ks}
 
     def list_cells(row: Row) -> list[Cell]:
         is_best = {k: row in rows and format_percent(row.recall(k)) == best[k] for k in ks}
         cells = [share_cell(row.score(k), is_best=is_best[k]) for k in ks]
-        return [*cells, gap_cell(row, found)]
+        return [*cells, gap_cell(row, results)]
 
-    ours = found.title_of(OURS)
-    headers = ["matcher", *recall_headers(ks), f"compared with {ours}, @{found.k}"]
+    ours = results.title_of(OURS)
+    headers = ["matcher", *recall_headers(ks), f"compared with {ours}, @{results.k}"]
     groups = {
-        heading: [make_line(row, list_cells(row)) for row in found.present(group)]
+        heading: [make_line(row, list_cells(row)) for row in results.present(group)]
         for group, heading in GROUPS.items()
     }
     return Table("What each matcher finds", headers, groups)
 
 
-def ablation_table(found: ComparisonFindings) -> Table:
+def ablation_table(results: ComparisonFindings) -> Table:
     """List the match set, and the match set without each of its parts."""
-    ks = found.setting.ks
-    headers = ["parts", *recall_headers(ks), f"compared with all parts, @{found.k}"]
+    ks = results.setting.ks
+    headers = ["parts", *recall_headers(ks), f"compared with all parts, @{results.k}"]
     lines = [
-        make_line(row, [*(share_cell(row.score(k)) for k in ks), gap_cell(row, found)])
-        for row in found.present("ours", "ablation")
+        make_line(row, [*(share_cell(row.score(k)) for k in ks), gap_cell(row, results)])
+        for row in results.present("ours", "ablation")
     ]
     return Table("The match set without each part", headers, {"": lines})
 
 
-def cost_table(found: ComparisonFindings) -> Table:
+def cost_table(results: ComparisonFindings) -> Table:
     """List what each matcher costs; the least of each column is bold."""
-    rows = [row for row in found.present("ours", "fusion", "baseline") if row.cost is not None]
+    rows = [row for row in results.present("ours", "fusion", "baseline") if row.cost is not None]
     costs = {row.name: row.cost for row in rows if row.cost is not None}
 
     def list_cells(name: str) -> Iterator[Cell]:
@@ -163,16 +163,16 @@ def cost_table(found: ComparisonFindings) -> Table:
     return Table("What each matcher costs", ["matcher", *COSTS], {"": lines})
 
 
-def segment_table(found: ComparisonFindings) -> Table:
+def segment_table(results: ComparisonFindings) -> Table:
     """List the recall of each matcher in each segment."""
-    rows = found.present(*GROUPS)
-    scores = [s for s in rows[0].scores if s.metric == "recall" and s.k == found.k]
+    rows = results.present(*GROUPS)
+    scores = [s for s in rows[0].scores if s.metric == "recall" and s.k == results.k]
     headers = ["matcher", *(f"{s.segment} ({s.queries:,})" for s in scores)]
     lines = [
-        Line(row.title, [share_cell(row.score(found.k, score.segment)) for score in scores])
+        Line(row.title, [share_cell(row.score(results.k, score.segment)) for score in scores])
         for row in rows
     ]
-    return Table(f"Recall@{found.k} by segment", headers, {"": lines})
+    return Table(f"Recall@{results.k} by segment", headers, {"": lines})
 
 
 def cutoff_table(facts: MatchSetFacts, k: int) -> Table:

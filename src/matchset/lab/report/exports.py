@@ -60,22 +60,22 @@ def list_numbers(findings: Findings) -> Iterator[Number]:
         yield from _list_swept(findings.sweep)
 
 
-def _list_compared(found: ComparisonFindings) -> Iterator[Number]:
-    if found.adds is not None:
-        names = f"{OURS} and {found.opponent}"
+def _list_compared(results: ComparisonFindings) -> Iterator[Number]:
+    if results.adds is not None:
+        names = f"{OURS} and {results.opponent}"
         for field in fields(IncrementalRecall):
-            if isinstance(share := getattr(found.adds, field.name), Share):
-                yield Number("adds", names, field.name, found.adds.k, None, *share)
-    for row in found.present():
+            if isinstance(share := getattr(results.adds, field.name), Share):
+                yield Number("adds", names, field.name, results.adds.k, None, *share)
+    for row in results.present():
         yield from _list_row(row)
-    for gap in found.differences:
+    for gap in results.differences:
         at = "differences", f"{gap.first} over {gap.second}"
         yield Number(*at, "recall", gap.k, None, gap.value, gap.low, gap.high)
         yield Number(*at, "p_holm", gap.k, None, gap.p_holm)
         yield Number(*at, "searches", gap.k, None, *gap.searches)
         yield Number(*at, "queries", gap.k, None, *gap.queries)
-    if found.match_set is not None:
-        yield from _list_scores(found.match_set, found.k)
+    if results.match_set is not None:
+        yield from _list_scores(results.match_set, results.k)
 
 
 def _list_scores(facts: MatchSetFacts, k: int) -> Iterator[Number]:

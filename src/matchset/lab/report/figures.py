@@ -26,9 +26,9 @@ HOLLOW: tuple[Fill, ...] = ("none", "left", "right")
 MIN_POINTS = 10.0  # that an axis of recall spans, so that noise does not look like a cliff
 
 
-def find_drawn(found: ComparisonFindings) -> list[Row]:
+def find_drawn(results: ComparisonFindings) -> list[Row]:
     """Return the rows that plots show."""
-    rows = found.present("ours", "engine", "baseline")
+    rows = results.present("ours", "engine", "baseline")
     return [row for row in rows if row.name not in MINOR]
 
 
@@ -45,9 +45,9 @@ def fill_of(row: Row, drawn: Sequence[Row]) -> Fill:
     return HOLLOW[variants.index(row.name) % len(HOLLOW)]
 
 
-def draw_segments(found: ComparisonFindings) -> Plot:
+def draw_segments(results: ComparisonFindings) -> Plot:
     """Draw recall by segment, one line per segment and one marker per matcher."""
-    drawn, k = find_drawn(found), found.k
+    drawn, k = find_drawn(results), results.k
     scores = {
         (row.name, score.segment): score
         for row in drawn
@@ -85,9 +85,9 @@ def draw_segments(found: ComparisonFindings) -> Plot:
     return embed(figure, "plot-segments", summary=summary, caption=caption)
 
 
-def draw_latencies(found: ComparisonFindings) -> Plot:
+def draw_latencies(results: ComparisonFindings) -> Plot:
     """Draw histograms of the latency of single queries, one below the other."""
-    drawn = [(row, row.cost) for row in find_drawn(found) if row.cost is not None]
+    drawn = [(row, row.cost) for row in find_drawn(results) if row.cost is not None]
     with drawing(height=0.9 + 0.45 * len(drawn)) as (figure, (axes,)):
         for base, (row, cost) in enumerate(reversed(drawn)):
             edges = 1e3 * np.array(cost.edges)

@@ -16,7 +16,7 @@ def format_percent(share: float | None) -> str:
 
 def format_points(difference: float) -> str:
     """Return a difference of two shares in percentage points, with its sign."""
-    return f"{100 * difference:+.1f}".replace("-", "−")
+    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", "−")  # never -0.0
 
 
 def format_latency(seconds: float) -> str:

@@ -9,16 +9,16 @@ from matchset.lab.report.formats import format_percent, format_points
 from matchset.lab.report.verdict import is_significant
 
 
-def list_losses(found: ComparisonFindings, ours: Row) -> list[str]:
+def list_losses(results: ComparisonFindings, ours: Row) -> list[str]:
     """List the matchers and segments in which ours is significantly behind, as sentences."""
-    rows = [row for row in found.present() if row.group != "ablation"]
-    behind = find_behind(found, ours)
-    return [*_list_ahead(found, rows, ours), *_list_segments(behind, ours, found.k)]
+    rows = [row for row in results.present() if row.group != "ablation"]
+    behind = find_behind(results, ours)
+    return [*_list_ahead(results, rows, ours), *_list_segments(behind, ours, results.k)]
 
 
-def _list_ahead(found: ComparisonFindings, rows: Sequence[Row], ours: Row) -> Iterator[str]:
+def _list_ahead(results: ComparisonFindings, rows: Sequence[Row], ours: Row) -> Iterator[str]:
     for row in rows:
-        gaps = {k: found.difference(OURS, row.name, k) for k in found.setting.ks}
+        gaps = {k: results.difference(OURS, row.name, k) for k in results.setting.ks}
         ahead = {k: -d.value for k, d in gaps.items() if d and is_significant(d) and d.value < 0}
         if ahead:
             gains = ", ".join(f"{format_points(gain)} at {k}" for k, gain in ahead.items())
@@ -33,13 +33,13 @@ def _compare_costs(row: Row, ours: Row) -> str:
     return f" It takes {training} the training time and {latency} the time per query."
 
 
-def find_behind(found: ComparisonFindings, ours: Row) -> dict[str, Row]:
+def find_behind(results: ComparisonFindings, ours: Row) -> dict[str, Row]:
     """Return the segments in which another row is ahead with a disjoint interval, and that row."""
-    rows = [row for row in found.present() if row.group != "ablation"]
+    rows = [row for row in results.present() if row.group != "ablation"]
     behind = {}
     for segment in dict.fromkeys(score.segment for score in ours.scores):
-        mine = ours.score(found.k, segment)
-        scored = [(score, row) for row in rows if (score := row.score(found.k, segment))]
+        mine = ours.score(results.k, segment)
+        scored = [(score, row) for row in rows if (score := row.score(results.k, segment))]
         known = [(score, row) for score, row in scored if score.value == score.value]
         if segment == "all" or mine is None or not known:
             continue

@@ -70,17 +70,22 @@ def write_report(
 
 def make_page(findings: Findings, *, is_same: bool = True) -> str:
     """Return the report as one HTML file; `is_same` is False if a sweep had to be left out."""
-    found, sweep = findings.comparison, findings.sweep
-    context: dict[str, Any] = {"found": found, "sweep": sweep, "headings": {}, "tables": {}}
-    context |= {"title": SWEPT, "plots": {}, "style": _read_style(), **_describe_run(found, sweep)}
-    if found is not None:
-        _add_comparison(context, found)
+    results, sweep = findings.comparison, findings.sweep
+    context: dict[str, Any] = {"results": results, "sweep": sweep, "headings": {}, "tables": {}}
+    context |= {
+        "title": SWEPT,
+        "plots": {},
+        "style": _read_style(),
+        **_describe_run(results, sweep),
+    }
+    if results is not None:
+        _add_comparison(context, results)
     if sweep is not None or not is_same:
         context["headings"]["sweeps"] = "Pruning and the beam"
     if sweep is not None:
         _add_sweep(context, sweep)
-    if found is not None:
-        _add_data(context, found)
+    if results is not None:
+        _add_data(context, results)
     context["headings"]["repeat"] = "How to reproduce it"
     return _open_template().render(context)
 
@@ -104,50 +109,50 @@ def _read_style() -> Any:
     return Markup(f"{kind_colors()}\n{style}")  # noqa: S704
 
 
-def _add_comparison(context: dict[str, Any], found: ComparisonFindings) -> None:
+def _add_comparison(context: dict[str, Any], results: ComparisonFindings) -> None:
     """Add the sections of a comparison that has rows; the contents list them in this order."""
-    headings, ours = context["headings"], found.row(OURS)
-    verdict = find_verdict(found)
+    headings, ours = context["headings"], results.row(OURS)
+    verdict = find_verdict(results)
     headings["verdict"] = "Verdict"
     context |= {
         "title": COMPARED,
         "verdict": verdict,
         "loses": LOSES,
-        "tiles": _list_tiles(found, verdict),
-        "titles": {row.name: row.title for row in found.rows},
-        "means": found.data.relevant_means,
+        "tiles": _list_tiles(results, verdict),
+        "titles": {row.name: row.title for row in results.rows},
+        "means": results.data.relevant_means,
     }
-    if found.adds is not None:
-        headings["adds"] = f"What it adds to {found.adds.names[1]}"
+    if results.adds is not None:
+        headings["adds"] = f"What it adds to {results.adds.names[1]}"
     headings["table"] = "All matchers"
     context["tables"] |= {
-        "recall": tables.recall_table(found),
-        "ablation": tables.ablation_table(found),
-        "cost": tables.cost_table(found),
+        "recall": tables.recall_table(results),
+        "ablation": tables.ablation_table(results),
+        "cost": tables.cost_table(results),
     }
     if ours is not None:
         headings["loses"] = "Where the match set loses"
-        context["losses"] = list_losses(found, ours)
-        context["is_behind_on_cold"] = COLD in find_behind(found, ours)
-    if figures.find_drawn(found):
+        context["losses"] = list_losses(results, ours)
+        context["is_behind_on_cold"] = COLD in find_behind(results, ours)
+    if figures.find_drawn(results):
         headings["segments"] = "By kind of query, and latency"
-        context["plots"]["segments"] = figures.draw_segments(found)
-        context["plots"]["latency"] = figures.draw_latencies(found)
-        context["tables"]["segments"] = tables.segment_table(found)
-    _add_inside(context, found)
+        context["plots"]["segments"] = figures.draw_segments(results)
+        context["plots"]["latency"] = figures.draw_latencies(results)
+        context["tables"]["segments"] = tables.segment_table(results)
+    _add_inside(context, results)
     headings["examples"] = "Side by side"
 
 
-def _add_inside(context: dict[str, Any], found: ComparisonFindings) -> None:
-    facts = found.match_set
+def _add_inside(context: dict[str, Any], results: ComparisonFindings) -> None:
+    facts = results.match_set
     if facts is None:
         return
     context["headings"]["inside"] = "Inside the match set"
-    context["plots"]["cutoffs"] = figures.draw_cutoffs(facts, found.k)
+    context["plots"]["cutoffs"] = figures.draw_cutoffs(facts, results.k)
     if facts.learned.get("positives", 0) >= LEAST_CALIBRATED:
         context["plots"]["reliability"] = figures.draw_reliability(facts)
     context["tables"] |= {
-        "cutoffs": tables.cutoff_table(facts, found.k),
+        "cutoffs": tables.cutoff_table(facts, results.k),
         "parts": tables.part_table(facts),
         "weights": tables.weight_table(facts),
     }
@@ -166,26 +171,26 @@ def _add_sweep(context: dict[str, Any], sweep: SweepFindings) -> None:
     context["is_paper_tree"] = sweep.kind == XR_LINEAR
 
 
-def _add_data(context: dict[str, Any], found: ComparisonFindings) -> None:
+def _add_data(context: dict[str, Any], results: ComparisonFindings) -> None:
     headings = context["headings"]
     headings["data"] = "The data"
-    context["facts_of_data"] = _describe_data(found.data)
-    if found.present("paper"):
+    context["facts_of_data"] = _describe_data(results.data)
+    if results.present("paper"):
         headings["paper"] = "The paper's tables"
         context["tables"] |= {
-            "paper": paper_tables.paper_table(found),
-            "order": paper_tables.order_table(found),
+            "paper": paper_tables.paper_table(results),
+            "order": paper_tables.order_table(results),
         }
         context |= {"dssm": DSSMConfig(), "quick_epochs": QUICK_EPOCHS}
-        context["has_dssm"] = any(found.row(name) for name in (EXACT, GRAPH))
+        context["has_dssm"] = any(results.row(name) for name in (EXACT, GRAPH))
 
 
-def _list_tiles(found: ComparisonFindings, verdict: Verdict) -> list[dict[str, Any]]:
+def _list_tiles(results: ComparisonFindings, verdict: Verdict) -> list[dict[str, Any]]:
     """Return the recalls that decide: ours, the opponent's, and those of the best rows."""
     if not verdict.facts:
         return []
-    best = find_best(found, is_single=True), find_best(found)
-    rows: tuple[Row | None, ...] = (found.row(OURS), found.row(found.opponent), *best)
+    best = find_best(results, is_single=True), find_best(results)
+    rows: tuple[Row | None, ...] = (results.row(OURS), results.row(results.opponent), *best)
     distinct = {row.name: row for row in rows if row is not None}
     return [
         {
@@ -194,7 +199,7 @@ def _list_tiles(found: ComparisonFindings, verdict: Verdict) -> list[dict[str, A
             "interval": f"{percent(score.low)} to {format_percent(score.high)}",
         }
         for row in distinct.values()
-        if (score := row.score(found.k)) is not None
+        if (score := row.score(results.k)) is not None
     ]
 
 
@@ -222,9 +227,11 @@ def _describe_side(side: Side) -> str:
     return sizes if side.days is None else f"{sizes}; {' to '.join(side.days)}"
 
 
-def _describe_run(found: ComparisonFindings | None, sweep: SweepFindings | None) -> dict[str, Any]:
+def _describe_run(
+    results: ComparisonFindings | None, sweep: SweepFindings | None
+) -> dict[str, Any]:
     """Return command, machine, versions and configuration, and which rows were not run."""
-    settings = [part.setting for part in (found, sweep) if part is not None]
+    settings = [part.setting for part in (results, sweep) if part is not None]
     first = settings[0]
     versions = ", ".join(f"{name} {number}" for name, number in first.versions.items())
     return {
@@ -238,14 +245,14 @@ def _describe_run(found: ComparisonFindings | None, sweep: SweepFindings | None)
         "config": json.dumps(first.config, indent=1, ensure_ascii=False),
         "ours_label": find_kind(OURS).label,
         "alpha": ALPHA,
-        "absent": "" if found is None else _list_absent(found),
+        "absent": "" if results is None else _list_absent(results),
     }
 
 
-def _list_absent(found: ComparisonFindings) -> str:
+def _list_absent(results: ComparisonFindings) -> str:
     """Return which rows were not run, by the reason."""
     reasons: dict[str, list[str]] = {}
-    for row in found.rows:
+    for row in results.rows:
         if row.absent:
             reasons.setdefault(row.absent, []).append(row.title)
     return "; ".join(f"{', '.join(titles)} ({reason})" for reason, titles in reasons.items())

@@ -36,13 +36,13 @@ PAPER_RECALL: Mapping[str, float] = {  # Recall@100 in percent
 LATENCY_HEADERS = ("p50", "p99", "vectorizing, p50", "search, p50")
 
 
-def paper_table(found: ComparisonFindings) -> Table:
+def paper_table(results: ComparisonFindings) -> Table:
     """List the rows of the paper's table, on this data."""
-    ks = found.setting.ks
+    ks = results.setting.ks
     headers = [
         "matcher",
         *recall_headers(ks),
-        f"compared with ours, @{found.k}",
+        f"compared with ours, @{results.k}",
         "the paper (other data), @100",
         "n-grams",
     ]
@@ -51,24 +51,24 @@ def paper_table(found: ComparisonFindings) -> Table:
             row,
             [
                 *(share_cell(row.score(k)) for k in ks),
-                gap_cell(row, found),
+                gap_cell(row, results),
                 Cell(f"{PAPER_RECALL[row.name]:.2f}", kind="n paper"),
                 Cell(NOTHING if row.features is None else f"{row.features:,}", row.features),
             ],
         )
-        for row in found.present()
+        for row in results.present()
         if row.name in PAPER_RECALL
     ]
     return Table("The paper's table", headers, {"": lines})
 
 
-def order_table(found: ComparisonFindings) -> Table:
+def order_table(results: ComparisonFindings) -> Table:
     """List each pair of the paper's order, tested here at each k: it may change with k."""
-    ks = found.setting.ks
+    ks = results.setting.ks
     headers = ["the paper's order", *(f"Recall@{k}, points" for k in ks)]
     lines = []
-    for claims in zip(*(check_claims(found.differences, k) for k in ks), strict=True):
-        pair = [found.title_of(name) for name in (claims[0].better, claims[0].worse)]
+    for claims in zip(*(check_claims(results.differences, k) for k in ks), strict=True):
+        pair = [results.title_of(name) for name in (claims[0].better, claims[0].worse)]
         lines.append(Line(" over ".join(pair), [_verdict_cell(claim) for claim in claims]))
     return Table("The paper's order", headers, {"": lines}, n_texts=len(headers))
 

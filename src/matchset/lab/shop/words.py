@@ -16,7 +16,7 @@ from matchset.lab.shop.wording import headline
 SLOTS = ("brand", "line", "colour", "material", "feature", "size", "audience", "kind", "price")
 BRAND, LINE, COLOR, MATERIAL, FEATURE, SIZE, AUDIENCE, KIND, PRICE = range(len(SLOTS))
 CATEGORY_SLOTS = range(COLOR, PRICE)
-Lists: TypeAlias = Mapping[str, tuple[str, ...]]
+Phrases: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ def read_entries(file: Traversable) -> Iterator[tuple[str, dict[str, tuple[str, 
             yield name, {key: tuple(listed.split(", ")) for key, listed in values.items()}
 
 
-def _choose(lists: Lists, kind: str) -> Lists:
+def _choose(lists: Phrases, kind: str) -> Phrases:
     """Return the lists of one kind, such as "gift dad", by what follows it."""
     return {name.split(" ", 1)[1]: said for name, said in lists.items() if name.startswith(kind)}
 
 
-def _read_department(file: Traversable, shared: Lists, units: Lists) -> Iterator[Category]:
+def _read_department(file: Traversable, shared: Phrases, units: Phrases) -> Iterator[Category]:
     """Yield the categories of a department: its first entry is the department itself."""
     (department, common), *entries = read_entries(file)
     for name, lists in entries:
@@ -128,7 +128,7 @@ def _read_department(file: Traversable, shared: Lists, units: Lists) -> Iterator
 
 
 def _read_values(
-    entry: tuple[str, ...], slot: str, shared: Lists, units: Lists
+    entry: tuple[str, ...], slot: str, shared: Phrases, units: Phrases
 ) -> tuple[Value, ...]:
     """Read values: "@fashion" for a shared list, "title|said|said", or "[8 10 12] inch"."""
     if entry[0].startswith("@"):
@@ -136,7 +136,7 @@ def _read_values(
     return tuple(value for text in entry for value in _read_value(text, units))
 
 
-def _read_value(text: str, units: Lists) -> Iterator[Value]:
+def _read_value(text: str, units: Phrases) -> Iterator[Value]:
     if not text.startswith("["):
         said = tuple(text.split("|"))
         yield Value(headline(said[0]), said)
