@@ -54,7 +54,7 @@ def test_it_has_a_filter_and_a_least_score_and_refuses_a_beam():
         toy.match("rose", beam=3)
     with pytest.raises(ValueError, match="a word_overlap matcher cannot explain its results"):
         toy.explain("rose", "p0")
-    assert (toy.training, toy.vectorize, toy.n_features) == (None, None, None)
+    assert toy.training is None
 
 
 def test_it_is_served_by_its_name(folder):

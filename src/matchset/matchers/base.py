@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from operator import index
@@ -210,16 +210,6 @@ class Matcher(Saved):
     @property
     def training(self) -> TrainingRecord | None:
         """What it remembers of its training; None if it was not trained on a log."""
-        return None
-
-    @property
-    def vectorize(self) -> Callable[[str], object] | None:
-        """What turns a query into features before the search; None if nothing does."""
-        return None
-
-    @property
-    def n_features(self) -> int | None:
-        """Features with a meaning of their own; None where it has none."""
         return None
 
     def _match_one(self, query: str, options: Options) -> Match:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -134,11 +133,6 @@ class BM25(Matcher):
             counts = csr_array(title_weight * counts[:n] + led.T @ counts[n:])
         weights = weigh_bm25(from_scipy(counts), k1=k1, b=b)
         return cls(products, words, Postings.of(weights), stems)
-
-    @property
-    def vectorize(self) -> Callable[[str], Csr]:
-        """The counts of the known words of a query, (1, n_words)."""
-        return lambda query: self._count(Strings.of([query]))
 
     def __post_init__(self) -> None:
         self.postings.require(len(self.words), len(self.products))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -74,16 +73,6 @@ class NearestQueries(Matcher):
         pairs = from_scipy(positives.pairs)
         answers = replace(pairs, data=np.ones_like(pairs.data))
         return cls(products, vectorizer, Postings.of(X), Postings(answers), neighbors, power)
-
-    @property
-    def vectorize(self) -> Callable[[str], object]:
-        """The query's TF-IDF row."""
-        return lambda query: self.vectorizer.transform([query])
-
-    @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.vectorizer.vocabulary.n_known
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = from_scipy(self.vectorizer.transform(queries))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -43,16 +42,6 @@ class TitleSimilarity(Matcher):
         vectorizer = Vectorizer(config, language=language).fit(catalog.titles, threads=threads)
         titles = from_scipy(vectorizer.transform(catalog.titles, threads=threads))
         return cls(make_products(catalog.ids, catalog), vectorizer, Postings.of(titles))
-
-    @property
-    def vectorize(self) -> Callable[[str], object]:
-        """The query's TF-IDF row."""
-        return lambda query: self.vectorizer.transform([query])
-
-    @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.vectorizer.vocabulary.n_known
 
     def __post_init__(self) -> None:
         self.postings.require(self.vectorizer.n_features, len(self.products))

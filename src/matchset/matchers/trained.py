@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,16 +45,6 @@ class TrainedMatcher(Matcher):
         """Figures of the training; None for a model that has no record of it."""
         stored = self.provenance.get("summary")
         return None if stored is None else TrainSummary.from_dict(stored)
-
-    @property
-    def vectorize(self) -> Callable[[str], object]:
-        """Ids and weights of a query's n-grams."""
-        return self.vectorizer.encode
-
-    @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.vectorizer.vocabulary.n_known
 
     @abstractmethod
     def _prepare_filter(self, chosen: Filter) -> Any:

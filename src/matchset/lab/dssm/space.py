@@ -151,9 +151,9 @@ class SpaceMatcher(Matcher):
         return lambda query: self.encode([query])
 
     @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.space.tower.vectorizer.vocabulary.n_known
+    def vectorizer(self) -> Vectorizer:
+        """What turns a query into n-grams, before the network."""
+        return self.space.tower.vectorizer
 
     @property
     def products(self) -> Products:  # type: ignore[override]  # of the space

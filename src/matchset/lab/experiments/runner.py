@@ -102,9 +102,10 @@ def _run(
         resamples=budget.resamples,
         seed=budget.seed,
     )
+    vectorizer = getattr(matcher, "vectorizer", None)
     return Measurement(
         digest=digest,
-        features=matcher.n_features,
+        features=None if vectorizer is None else vectorizer.vocabulary.n_known,
         train_seconds=spent + sum(each.train_seconds for each in needed),
         disk_bytes=disk_bytes,
         answers=_match_examples(matcher, benchmark),

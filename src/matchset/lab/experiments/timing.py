@@ -50,7 +50,8 @@ def time_queries(
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
     total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds
-    vectorize = matcher.vectorize
+    encode = getattr(getattr(matcher, "vectorizer", None), "encode", None)
+    vectorize = getattr(matcher, "vectorize", encode)  # of a neural one: with its network
     if vectorize is None:
         return Timing(total, np.zeros_like(total))
     order = np.random.default_rng(seed).permutation(len(chosen))  # as in `measure_latency`
