@@ -99,7 +99,10 @@ def test_n7_a_server_refuses_a_forged_model_and_keeps_serving_the_old_one(matche
     ids[::400] = 10**8
     forged = exchange(matcher.model, ("lexical", "titles_of", "ids"), ids)
     path, config = tmp_path / "model", ServeConfig()
-    matcher.save(path)
+    replace(matcher, model=forged).save(path)
+    with pytest.raises(ModelFileError, match=r"model.lexical.titles_of.ids must be from 0 to"):
+        ms.verify(path)
+    matcher.save(path, overwrite=True)
     with make_run_folder(path) as run:
         before = publish(run, Sources(path), config)
         replace(matcher, model=forged).save(path, overwrite=True)

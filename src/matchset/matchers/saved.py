@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 from matchset.errors import ModelFileError
 from matchset.matchers import registry
 from matchset.model.fresh import Delta
+from matchset.model.soundness import check_rows
 from matchset.storage.atomic import Identity, identify_path
 from matchset.storage.change_log import ChangeLog, changes_path, read_changes, writing
 from matchset.storage.codec import Json, decode, encode
@@ -218,8 +219,16 @@ def _read_delta(file: Path, record: bytes) -> Delta:
 
 
 def verify(path: str | os.PathLike[str]) -> None:
-    """Compare every byte of a saved file with its checksum; damage is a ModelFileError."""
-    read_changes(Path(path), verify_file(path).digest)
+    """Compare every byte of a saved file with its checksum, and look for rows that lead outside.
+
+    Damage is a ModelFileError.
+    """
+    header = verify_file(path)
+    read_changes(Path(path), header.digest)
+    if header.kind == MODEL:
+        with suppress(ImportError):  # of an extra that is not installed
+            matcher = load(path)
+            read_part(path, "model", lambda: check_rows(matcher))
 
 
 def _is_same(file: Path, known: Loaded) -> bool:
