@@ -123,7 +123,7 @@ def test_k_and_beam_are_asked_for_and_their_rules_are_told(seen):
     seen.page.get_by_label("Products (k)").fill("0")
     expect(seen.page.locator("#k-error")).to_have_text("k must be a whole number of at least 1")
     seen.page.get_by_label("Products (k)").fill("99999")
-    expect(seen.page.locator("#k-error")).to_have_text("k must be from 1 to 1000; got 99999")
+    expect(seen.page.locator("#k-error")).to_have_text("k must be at most 1000; got 99999")
 
 
 def test_columns_can_be_left_out(seen):

@@ -240,12 +240,12 @@ def test_a_client_writes_as_it_reads(server):
         ({"products": [{"id": "p001", "attributes": {"price": [1]}}]}, "price must be a number"),
         (
             {"products": [{"id": "", "title": "a"}]},
-            "products[0].id: expected str of length >= 1; got 0",
+            "products[0].id must have at least 1 characters; got 0",
         ),
         ({"products": [{"id": "x", "title": " "}]}, "a title must have words"),
         ({"products": [{"id": "p001"}, {"id": "p001"}]}, "got 'p001' twice"),
-        ({"remove": [3]}, "remove[0]: expected str, got int"),
-        ({"version": -1}, "version: expected int >= 0"),
+        ({"remove": [3]}, "remove[0] must be str"),
+        ({"version": -1}, "version must be at least 0"),
         ({"prices": []}, "'prices' is no parameter"),
     ],
 )
@@ -271,7 +271,7 @@ def test_a_removed_product_is_shown_by_no_matcher_of_the_server(shop, tmp_path):
                 running.post(path, body, headers=AUTH) if body else running.call(path, headers=AUTH)
             )
             assert reply.status == 200, reply.body
-            return str(reply.json)
+            return str({**reply.json, "unknown": None})  # which names it
 
         def show():
             yield ask("/v1/match?q=red+rose+small&matcher=bm25&k=160")

@@ -257,7 +257,7 @@ def test_an_error_in_a_filter_has_its_position(server):
 def test_an_error_names_its_parameter(server):
     error = server.match("a", k=5000).json["error"]
     assert (error["code"], error["parameter"]) == ("k_out_of_range", "k")
-    assert error["message"] == "k: expected int <= 1000; got '5000'"
+    assert error["message"] == "k must be at most 1000; got 5000"
 
 
 @pytest.mark.parametrize(

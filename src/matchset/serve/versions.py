@@ -74,7 +74,8 @@ class RunFolder:
     def current(self) -> str:
         """Name of the folder of the version to serve; empty before the first."""
         try:
-            return os.readlink(f"{self.path}/current")  # noqa: PTH115  # often: a Path costs more
+            # Often: a Path costs more.
+            return os.readlink(f"{self.path}/current").rpartition("/")[2]  # noqa: PTH115
         except FileNotFoundError:
             return ""
 
@@ -145,7 +146,7 @@ def publish(
             (folder / _DESCRIBED).write_text(json.dumps(asdict(opened.opened_from)))
             link = run.path / f"current.{number}"
             link.unlink(missing_ok=True)
-            link.symlink_to(folder.name)
+            link.symlink_to(f"versions/{folder.name}")
             link.replace(run.path / "current")
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

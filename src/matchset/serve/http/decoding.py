@@ -15,6 +15,9 @@ from matchset.serve.http.request_errors import RequestError, shorten
 
 T = TypeVar("T")
 _FIELD = re.compile(r"field `([^`]*)`")
+_KIND = re.compile(r"Expected `(.*?)`, got")
+_LIMIT = re.compile(r"Expected `(.*?)`( of length)? (<=|>=|>|<) (.*)")
+_BOUNDS = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 # What is beyond a limit has a code of its own, by the field, or of the items of one.
 _CODES = {
@@ -115,12 +118,19 @@ def _refuse(fault: str, given: Any) -> NoReturn:
         raise RequestError("bad_parameter", f"{shorten(name)} {what}", parameter=name[:100])
     if not name:
         raise RequestError("bad_json", f"the body must be a JSON object; {rule}")
-    is_limit = "length" in rule or "=" in rule or ">" in rule
-    code = _CODES.get(re.sub(r"\d+", "", name), "bad_parameter") if is_limit else "bad_parameter"
-    expected = rule[:1].lower() + rule[1:].replace("`", "")
     value = _find(given, name)
-    got = len(value) if "length" in rule else shorten(value)
-    raise RequestError(code, f"{name}: {expected[:200]}; got {got}", parameter=name)
+    if (limit := _LIMIT.fullmatch(rule)) is None:
+        kind = _KIND.match(rule)
+        what = f"must be {kind[1]}" if kind else rule[:1].lower() + rule[1:100]
+        raise RequestError("bad_parameter", f"{name} {what}; got {shorten(value)}", parameter=name)
+    bound = f"{_BOUNDS[limit[3]]} {limit[4]}"
+    code = _CODES.get(re.sub(r"\d+", "", name), "bad_parameter")
+    if limit[2]:
+        unit = "characters" if limit[1] == "str" else "items"
+        raise RequestError(
+            code, f"{name} must have {bound} {unit}; got {len(value)}", parameter=name
+        )
+    raise RequestError(code, f"{name} must be {bound}; got {str(value)[:40]}", parameter=name)
 
 
 def _find(given: Any, name: str) -> Any:
