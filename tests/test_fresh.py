@@ -224,7 +224,7 @@ def test_a_change_without_a_version_keeps_the_last_one(base):
     assert "n1" in gone.add(make_goods({"n1": ("mug", 9.0, None)}), version=8).products.ids
 
 
-def test_a_cell_that_a_row_does_not_give_stays_as_it_is(base, tmp_path, caplog):
+def test_a_cell_that_is_null_is_cleared_and_a_column_that_is_missing_stays(base, tmp_path, caplog):
     rows = '{"product_id":"p001","price":7}\n{"product_id":"p002","brand":"omega","price":null}\n'
     (tmp_path / "rows.jsonl").write_text(rows)
     changed = base.update(tmp_path / "rows.jsonl")
@@ -233,11 +233,16 @@ def test_a_cell_that_a_row_does_not_give_stays_as_it_is(base, tmp_path, caplog):
         {name: column.to_list() for name, column in one.products.attributes.items()}
         for one in (base, changed)
     )
-    assert (after["price"][1], after["brand"][1]) == (7.0, before["brand"][1])
-    assert (after["price"][2], after["brand"][2]) == (before["price"][2], "omega")
-    assert before["price"][2] is not None
-    none = changed.upsert([ms.Upsert("p002", attributes={"price": None})])
-    assert none.products.attributes["price"].to_list()[2] is None
+    assert (after["price"][1], after["brand"][1]) == (7.0, None)
+    assert (after["price"][2], after["brand"][2]) == (None, "omega")
+    assert None not in (before["brand"][1], before["price"][2])
+    (tmp_path / "rows.jsonl").write_text('{"product_id":"p003","price":7}\n')
+    for take in (
+        base.update,
+        lambda file: base.upsert([ms.Upsert("p003", attributes={"price": 7})]),
+    ):
+        columns = take(tmp_path / "rows.jsonl").products.attributes
+        assert columns["brand"].to_list()[3] == before["brand"][3] is not None
 
 
 def test_an_added_row_without_a_title_keeps_the_one_that_a_product_has(base, tmp_path):
@@ -304,7 +309,7 @@ def test_a_step_that_changes_nothing_is_no_step(base):
     goods = list_goods()
     for same in (
         base.add(make_goods(goods)),
-        base.update(make_goods({"p001": goods["p001"], "p002": ("", None, None)})),
+        base.update(make_goods({"p001": goods["p001"]})),
         base.remove(["nobody"]),
         base.upsert([ms.Upsert("p001", goods["p001"][0])], remove=["nobody"]),
     ):
@@ -402,7 +407,7 @@ def test_a_fusion_shows_nothing_that_was_removed_from_a_part(base, tmp_path):
 
 def test_a_filter_that_reads_other_values_is_refused(base):
     cheap, acme = base.filter("price < 5"), base.filter("brand = 'acme'")
-    dear = base.update(make_goods({"p001": ("", 100.0, None)}))
+    dear = base.update(make_goods({"p001": ("", 100.0, list_goods()["p001"][2])}))
     with pytest.raises(ValueError, match="160 products; got one made before price changed"):
         dear.match("red rose", where=cheap)
     with pytest.raises(ValueError, match="made before price changed"):
@@ -493,17 +498,10 @@ LACKING = st.sampled_from([(), ("price",), ("price", "brand")])
 
 
 def leave_out(rows, lacking):
-    """A catalog without some columns, and the rows that it has."""
+    """A catalog without some columns."""
     goods = make_goods(rows)
     kept = {name: one for name, one in goods.attributes.items() if name not in lacking}
-    names = ("title", "price", "brand")
-    left = {
-        product: tuple(
-            None if name in lacking else value for name, value in zip(names, row, strict=True)
-        )
-        for product, row in rows.items()
-    }
-    return dataclasses.replace(goods, attributes=kept), left
+    return dataclasses.replace(goods, attributes=kept)
 
 
 def to_upsert(product, row):
@@ -530,20 +528,26 @@ class Steps(RuleBasedStateMachine):
 
     @rule(rows=ROWS, version=VERSIONS, lacking=LACKING)
     def add(self, rows, version, lacking):
-        goods, rows = leave_out(rows, lacking)
-        self.matcher = self.matcher.add(goods, version=version)
-        for product, (title, *rest) in rows.items():
+        self.matcher = self.matcher.add(leave_out(rows, lacking), version=version)
+        for product, row in rows.items():
             if not self.is_late(product, version):
-                before = self.goods.get(product, ("",))[0]
-                self.goods[product] = (title or before, *rest)
+                self.put(product, row, lacking)
 
     @rule(rows=ROWS, version=VERSIONS, lacking=LACKING)
     def update(self, rows, version, lacking):
-        goods, rows = leave_out(rows, lacking)
-        self.matcher = self.matcher.update(goods, version=version)
+        self.matcher = self.matcher.update(leave_out(rows, lacking), version=version)
         for product, row in rows.items():
             if product in self.goods and not self.is_late(product, version):
-                self.overlay(product, row)
+                self.put(product, row, lacking)
+
+    def put(self, product, row, lacking):
+        """A column that is not there changes nothing; a cell that is null is cleared."""
+        before = self.goods.get(product, ("", None, None))
+        names = zip(("title", "price", "brand"), row, before, strict=True)
+        self.goods[product] = tuple(
+            old if name in lacking or (name == "title" and not new) else new
+            for name, new, old in names
+        )
 
     @rule(rows=ROWS, ids=st.lists(IDS, max_size=2), version=VERSIONS)
     def upsert(self, rows, ids, version):

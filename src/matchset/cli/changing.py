@@ -110,7 +110,7 @@ def update(
     model
         File of a match set that was trained with a catalog.
     file
-        Ids, and the columns that change: titles, attributes, or both. Empty cells change nothing.
+        Ids, and the columns that change: titles, attributes, or both. Empty cells delete values.
     version
         Number of this change: products that have this version or a later one stay as they are.
     columns

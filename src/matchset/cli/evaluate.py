@@ -71,7 +71,7 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a trained model or any other saved matcher; the address of a running server, such
+        File of a trained model or any other saved matcher; the address of a running server, such
         as http://127.0.0.1:8080; or a file with the answers of another search engine, as for
         --run of `matchset compare`.
     log

@@ -40,7 +40,7 @@ def match(
     Parameters
     ----------
     model
-        Folder of a trained model or any other saved matcher.
+        File of a trained model or any other saved matcher.
     queries
         Queries as a customer would type them.
     k
@@ -107,7 +107,7 @@ def explain(
     Parameters
     ----------
     model
-        Folder of a trained model.
+        File of a trained model.
     query
         A query as a customer would type it.
     product

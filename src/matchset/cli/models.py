@@ -43,7 +43,7 @@ def train(
     log
         Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz.
     out
-        Folder for the model.
+        File for the model, such as shop.matchset.
     catalog
         The products: id, title and attributes; the model also learns from titles.
     config
@@ -100,7 +100,7 @@ def prune(
     Parameters
     ----------
     model
-        Folder of a trained model.
+        File of a trained model.
     threshold
         Drop weights of at most this magnitude; the paper uses 0.1 to 0.45.
     drop

@@ -141,7 +141,7 @@ def sweep(
     Parameters
     ----------
     model
-        Folder of a trained model, such as OUT/models/match_set after `matchset compare`.
+        File of a trained model, such as OUT/models/match_set after `matchset compare`.
     log
         A log that the model was not trained on; or, with --split, the log of `matchset compare`,
         of which the test part is used.

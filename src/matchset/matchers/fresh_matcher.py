@@ -84,9 +84,9 @@ class FreshMatcher(TrainedMatcher):
         """Return a matcher that also has these products, which may be new or replace known ones.
 
         They are found at once, by their words and by the meaning of their titles. Attributes must
-        be among the model's. Attributes that are not given become null. An empty title keeps the
-        old one. With a `version`, a product that already has this version or a later one is
-        skipped.
+        be among the model's. A column that is not given changes nothing, a null deletes a value;
+        an empty title keeps the old one. With a `version`, a product that already has this version
+        or a later one is skipped.
         """
         catalog = to_catalog(products, requires_title=True)
         return self._change(adding(catalog, version))
@@ -94,9 +94,8 @@ class FreshMatcher(TrainedMatcher):
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """Return a matcher with new titles or attributes of these products.
 
-        Changing only attributes is cheapest. Cells that are empty or not given change nothing. To
-        delete an attribute, use `add`, or `upsert` with None. Ids that the model does not know are
-        skipped.
+        Changing only attributes is cheapest. Columns and cells mean what they do for `add`. Ids
+        that the model does not know are skipped.
         """
         return self._change(updating(to_catalog(products), version))
 

@@ -25,7 +25,7 @@ from matchset.model.changes import (
     removed,
     upserted,
 )
-from matchset.model.given_rows import overlay, to_rows
+from matchset.model.given_rows import known_rows, to_rows
 from matchset.model.products import Products, join_products
 from matchset.model.title_rows import KeptTitles
 from matchset.strings import Strings
@@ -161,7 +161,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
     number = number_versions(version, 1)
 
     def update(current: Products) -> Changes:
-        rows, n_unknown = overlay(catalog, current)
+        rows, n_unknown = known_rows(catalog, current)
         if n_unknown:
             logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
         return upserted(rows, np.repeat(number, len(rows)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from matchset.model.products import (
     take_or_empty,
     texts_of,
     unite,
-    unite_columns,
 )
 from matchset.strings import Strings
 
@@ -23,44 +21,32 @@ from matchset.strings import Strings
 def to_rows(catalog: Catalog, current: Products) -> Products:
     """Products of a catalog, instead of those with their ids.
 
-    An attribute that the catalog lacks is null; a title that is empty stays, as does more text
-    that the catalog lacks: what was learned of a product hangs on them. An attribute of another
+    What the catalog lacks stays as it is: a column, or the more text. A cell that is null is
+    cleared, but for a title, on which hangs what was learned of a product. An attribute of another
     kind is converted where that loses nothing: numbers, booleans and dates to texts in their plain
     form, 0 and 1 to booleans. One that cannot be, or that the model lacks, is a ValueError.
     """
     check_attributes(catalog.attributes, current)
     check_distinct(catalog.ids)
     labels = current.index_of(catalog.ids).astype(np.int64)
-    missing = np.full(len(catalog), -1, dtype=np.int64)
     attributes = {
         name: _convert(name, catalog.attributes[name], column, catalog.ids)
         if name in catalog.attributes
-        else column.take(missing)
+        else column.take(labels)
         for name, column in current.attributes.items()
     }
     titles = _unless_empty(catalog.titles, take_or_empty(texts_of(current.titles), labels))
     more_text = None
     if current.more_text is not None:
         before = take_or_empty(current.more_text, labels)
-        more_text = _unless_empty(catalog.more_text, before)
+        more_text = before if catalog.more_text is None else catalog.more_text
     return Products(catalog.ids, titles, attributes, more_text)
 
 
-def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
-    """Products as they are now, with what a catalog says anew; also how many it does not know.
-
-    A cell that is empty changes nothing, nor does a column that the catalog lacks.
-    """
-    given = to_rows(catalog, current)
-    labels = current.index_of(catalog.ids).astype(np.int64)
-    known = np.flatnonzero(labels >= 0)
-    before, after = join_products([current], labels[known]), join_products([given], known)
-    rows = np.arange(len(known), dtype=np.int32)
-    attributes = {
-        name: unite_columns([after.attributes[name], column], [rows, rows], len(rows))
-        for name, column in before.attributes.items()
-    }
-    return replace(after, attributes=attributes), len(catalog) - len(known)
+def known_rows(catalog: Catalog, current: Products) -> tuple[Products, int]:
+    """Return the rows of products that are there, and how many others there are."""
+    known = np.flatnonzero(current.index_of(catalog.ids) >= 0)
+    return join_products([to_rows(catalog, current)], known), len(catalog) - len(known)
 
 
 def _unless_empty(texts: Strings | None, otherwise: Strings) -> Strings:

@@ -59,7 +59,7 @@ def shadow(
         A log of days after both were trained: what customers were shown, clicked and bought. With
         a column of users or sessions, purchases after another query count too.
     ours
-        Folder of a model or any other saved matcher.
+        File of a model or any other saved matcher.
     theirs
         The present search: a file with its answers, as for --run of `matchset compare`, a saved
         matcher, or the address of a running server.

@@ -50,7 +50,7 @@ class ServeConfig:
     watch: bool = False
     "Reload the model when it is replaced."
     writable: bool = False
-    "Accept products over HTTP and write them to the model's folder; needs API keys."
+    "Accept products over HTTP and write them beside the model; needs API keys."
     worker_megabytes: int | None = None
     "Memory of a worker, in MiB, above which it is replaced by a new one."
     new_share: float | None = None

@@ -39,7 +39,7 @@ def serve(
     Parameters
     ----------
     model
-        Folder of a saved matcher.
+        File of a saved matcher.
     also
         Folders of other saved matchers to serve as well, each of another kind.
     log
