@@ -35,7 +35,7 @@ DEFAULT_MIN_QUERY_COUNT = 5  # queries with fewer events are never shown to peop
 
 
 def count_threads(threads: int | None) -> int:
-    """The given number of threads, or one per core available to this process."""
+    """Return the given number of threads, or one per core available to this process."""
     if threads is None:
         return (
             len(os.sched_getaffinity(0))
@@ -51,7 +51,7 @@ def count_threads(threads: int | None) -> int:
 
 
 def as_int(value: object) -> int | None:
-    """A Python or NumPy integer as an int; None for anything else, booleans included."""
+    """Return a Python or NumPy integer as an int; None for anything else, booleans included."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         return None
     try:
@@ -61,7 +61,7 @@ def as_int(value: object) -> int | None:
 
 
 def as_float(value: object) -> float | None:
-    """A Python or NumPy real number as Python's; None for anything else, booleans included."""
+    """Return a real number, Python's or NumPy's, as Python's; None for booleans and all else."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     return int(value) if isinstance(value, numbers.Integral) else float(value)
@@ -76,7 +76,7 @@ def check_share(name: str, value: object) -> float:
 
 
 def check_int(name: str, value: object, low: int, high: int = _MAX_INT) -> int:
-    """The value as a Python integer, if it is one within the limits."""
+    """Return the value as a Python integer, if it is one within the limits."""
     number = as_int(value)
     if number is None or number < low:
         raise ValueError(f"{name} must be an integer of at least {low}; got {value!r}")
@@ -129,7 +129,7 @@ def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def check_language(language: str | None) -> str | None:
-    """The language, if texts can be analyzed in it; "none" is None."""
+    """Return the language, if texts can be analyzed in it; "none" is None."""
     if language in (None, "none"):
         return None
     if language not in (AUTO, *LANGUAGES):
@@ -306,7 +306,7 @@ class TrainConfig:
         _set(self, "min_query_count", least)
 
     def with_threshold(self, threshold: float) -> TrainConfig:
-        """The configuration of a model that was pruned to at least this threshold."""
+        """Return the configuration of a model that was pruned to at least this threshold."""
         learn = replace(self.learn, threshold=max(threshold, self.learn.threshold))
         return replace(self, learn=learn)
 

@@ -127,7 +127,7 @@ def evaluate(
 
 
 def find_cutoffs(matcher: Retriever, qrels: Qrels, k: int) -> tuple[Cutoff, ...]:
-    """Recall and size of a match set at some least scores; none for another matcher."""
+    """Measure recall and size of a match set at some least scores; nothing for other matchers."""
     if not isinstance(matcher, MatchSet):
         return ()
     return score_answers(matcher, qrels, k=k).cutoffs()

@@ -154,7 +154,7 @@ def to_rows(matches: Matches) -> Iterator[Row]:
 
 
 def to_field(text: str) -> str:
-    """A text as a field of TSV: a tab or a line break becomes a space."""
+    """Write a text as a field of TSV: a tab or a line break becomes a space."""
     return text if text.isprintable() else text.translate({9: " ", 10: " ", 13: " "})
 
 
@@ -170,7 +170,7 @@ def prompt(ask: Callable[[str], Match]) -> None:
 
 
 def read_lines(file: Path | None) -> Iterator[Sequence[str]]:
-    """Lines of a file or of standard input, in batches."""
+    """Read lines of a file or of standard input, in batches."""
     stream = sys.stdin if file is None or str(file) == "-" else file.open(encoding="utf-8")
     with stream:
         lines = (line.rstrip("\n") for line in stream)

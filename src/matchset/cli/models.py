@@ -130,7 +130,7 @@ def prune(
 
 
 def _show_size(matcher: MatchSet | XRLinearMatcher) -> str:
-    """Weights of the tree, and bytes of the model's parts."""
+    """Write the weights of the tree, and the bytes of the model's parts."""
     if isinstance(matcher, XRLinearMatcher):
         return f"{matcher.tree.n_weights:,} weights, {matcher.tree.n_bytes / 1e6:.1f} MB"
     sizes = matcher.model.part_bytes()
