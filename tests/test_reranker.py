@@ -266,7 +266,7 @@ def test_tuning_tells_what_each_part_was_worth(tuned):
     alone = {f"{part} alone" for part in tuned.model.parts}
     assert set(facts["recall"]) == {"all", *without, *alone}
     assert min(tuned.model.reranker.table()["same_query"]) >= 0
-    assert set(facts["kinds"]) == {"new queries", "new products", "new pairs", "misspelt"}
+    assert set(facts["kinds"]) == {"new queries", "new products", "new pairs"}
     assert sum(kind["queries"] for kind in facts["kinds"].values()) == facts["queries"]
 
 

@@ -61,7 +61,7 @@ def describe_held(
     is_shown = np.ones(len(ids), np.bool_) if held.shown is None else held.shown.index_of(ids) >= 0
     is_out = ~is_shown & (is_shown.mean() >= _LEAST_SHOWN)
     is_gone = held.cold.index_of(ids) >= 0
-    is_recent = np.isin(held.kinds, (RECENT, MISSPELT)) & held.is_by_time
+    is_recent = np.isin(held.kinds, (RECENT, MISSPELT))
     blocks = []
     for begin in range(0, max(1, len(held.queries)), _BLOCK):
         end = min(begin + _BLOCK, len(held.queries))
