@@ -17,10 +17,10 @@ from matchset.model.upserts import Upsert
 from matchset.online.assignment import assign
 from matchset.online.definition import read_experiment
 from matchset.online.record_files import begin_records
-from matchset.serve.http.decoding import decode
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import ProductsRequest
+from matchset.serve.decoding import decode
 from matchset.serve.options import Limits
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import ProductsRequest
 
 WORDS = (
     "price", "brand", "in_stock", "since", "missing", "and", "or", "not", "in", "is", "null",
@@ -201,10 +201,10 @@ def run_request(case, models, _):
 @cache
 def make_server(models):
     """The application of a worker, in this process."""
-    from matchset.serve.http.app import make_app
+    from matchset.serve.app import make_app
     from matchset.serve.options import ServeConfig
     from matchset.serve.prometheus import make_slots
-    from matchset.serve.reload.snapshots import Sources
+    from matchset.serve.snapshots import Sources
     from matchset.serve.versions import make_run_folder, publish
     from matchset.serve.worker import Worker
 

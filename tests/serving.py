@@ -146,7 +146,7 @@ def working(model, *, also=(), config=None, limits=None):
     """Make a worker in this process."""
     from matchset.serve.options import Limits, ServeConfig  # other tests need no server
     from matchset.serve.prometheus import make_slots
-    from matchset.serve.reload.snapshots import Sources
+    from matchset.serve.snapshots import Sources
     from matchset.serve.versions import make_run_folder, publish
     from matchset.serve.worker import Worker
 
@@ -178,7 +178,7 @@ def eventually(is_so, seconds=90):
 
 def ask(worker, path, query_string=b"", headers=(), app=None):
     """Send a GET to the application of a worker in this process, a new one if none is given."""
-    from matchset.serve.http.app import make_app  # other tests need no server
+    from matchset.serve.app import make_app  # other tests need no server
 
     sent = []
 

@@ -63,7 +63,7 @@ def folder_of(path):
 
 @pytest.mark.parametrize(
     "room",
-    ["lab", pytest.param("serve", marks=pytest.mark.xfail(strict=False, reason="it is rebuilt"))],
+    ["lab", "serve"],
 )
 def test_folders_of_a_room_do_not_import_each_other_in_a_circle(room):
     needs = defaultdict(set)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from matchset.cli.commands import app
-from matchset.serve.http import endpoints, prometheus
+from matchset.serve import endpoints, prometheus
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

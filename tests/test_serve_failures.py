@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 from serving import working
 
-from matchset.serve.http.app import make_app
-from matchset.serve.http.retrieval import Answer, Result
+from matchset.serve.app import make_app
 from matchset.serve.options import Limits
+from matchset.serve.retrieval import Answer, Result
 
 SIZE = 2_000_000  # bytes of a body or of a response
 REPEATS = 8
@@ -117,7 +117,7 @@ def test_n1_a_response_that_nobody_reads_is_not_kept(worker, monkeypatch, send):
     def answer(*_):
         return Answer("xr_linear", b"{", [Result(bytes(SIZE), 0, 0)])
 
-    monkeypatch.setattr("matchset.serve.http.retrieval.answer", answer)
+    monkeypatch.setattr("matchset.serve.retrieval.answer", answer)
     app = make_app(worker)
     assert count_kept_bytes(lambda: fail(app, 200, BATCH + b"}", send=send)) < KEPT
 
@@ -131,6 +131,6 @@ def test_n1_what_fails_or_takes_too_long_is_not_kept(worker, monkeypatch, failur
             raise failure
         time.sleep(0.3)  # longer than a request may take
 
-    monkeypatch.setattr("matchset.serve.http.retrieval.answer", answer)
+    monkeypatch.setattr("matchset.serve.retrieval.answer", answer)
     app = make_app(worker)
     assert count_kept_bytes(lambda: fail(app, status, BATCH + b"}")) < KEPT

@@ -13,8 +13,8 @@ from serving import eventually, serving, working
 from starlette.requests import Request
 
 from matchset import _native
-from matchset.serve.http.body import read_json
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.body import read_json
+from matchset.serve.request_errors import RequestError
 
 LONG = b"x" * 65_536
 

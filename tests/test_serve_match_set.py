@@ -8,8 +8,8 @@ from serving import ask, serving, working
 
 import matchset as ms
 from matchset.matchers.match import Hit
-from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel, ModelVersion, open_matchers
+from matchset.serve.request_errors import RequestError
 
 PARTS = ("tree", "towers", "lexical", "neighbors")
 QUERY = "sofa bed"

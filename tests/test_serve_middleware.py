@@ -8,11 +8,11 @@ import sys
 import pytest
 from serving import ask, working
 
-from matchset.serve.http.access_log import LineFormatter, write_line
-from matchset.serve.http.auth import make_hosts, read_keys, warn_if_readable
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.access_log import LineFormatter, write_line
+from matchset.serve.auth import make_hosts, read_keys, warn_if_readable
 from matchset.serve.options import ServeConfig
 from matchset.serve.reloading import reload
+from matchset.serve.request_errors import RequestError
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch,
     def fail(*_):
         raise ZeroDivisionError(query) from OSError(28, "No space left on device")
 
-    monkeypatch.setattr("matchset.serve.http.retrieval.answer", fail)
+    monkeypatch.setattr("matchset.serve.retrieval.answer", fail)
     with caplog.at_level(logging.ERROR):
         status, answer = ask(worker, "/v1/match", b"q=sofa")
     assert (status, answer["error"]["code"]) == (500, "internal")

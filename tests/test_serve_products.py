@@ -15,9 +15,9 @@ from stored import copy_model
 import matchset as ms
 from matchset.baselines import BM25
 from matchset.serve import product_writer
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import ProductsRequest, ToldProduct
 from matchset.serve.options import ServeConfig
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import ProductsRequest, ToldProduct
 
 
 @pytest.fixture(scope="module")

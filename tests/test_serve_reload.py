@@ -12,7 +12,7 @@ from stored import copy_model
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.serve.reload.snapshots import Sources, naming_sources, take_snapshots, version_of
+from matchset.serve.snapshots import Sources, naming_sources, take_snapshots, version_of
 from matchset.serve.versions import make_run_folder
 
 

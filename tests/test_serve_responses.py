@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from matchset import _native
 from matchset.matchers.match import Match
 from matchset.model.products import Products
-from matchset.serve.http.responses import write_head, write_result
-from matchset.serve.http.retrieval import Answer, Result
+from matchset.serve.responses import write_head, write_result
+from matchset.serve.retrieval import Answer, Result
 from matchset.strings import Strings
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)

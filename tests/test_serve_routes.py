@@ -12,9 +12,9 @@ from serving import HOSTILE, eventually, serving
 import matchset as ms
 from matchset.baselines import BM25, TitleSimilarity
 from matchset.data.positives import relevance
-from matchset.serve.http.endpoints import ENDPOINTS
-from matchset.serve.http.request_errors import CODES
-from matchset.serve.http.response_schemas import Error
+from matchset.serve.endpoints import ENDPOINTS
+from matchset.serve.request_errors import CODES
+from matchset.serve.response_schemas import Error
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from serving import KEY, ask, working
 
 import matchset as ms
-from matchset.serve.http.access_log import pack
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import MatchOptions, MatchRequest
-from matchset.serve.http.retrieval import answer as match_batch
+from matchset.serve.access_log import pack
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.prometheus import Metrics, make_slots
-from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reloading import reload
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import MatchOptions, MatchRequest
+from matchset.serve.retrieval import answer as match_batch
+from matchset.serve.snapshots import Sources
 from matchset.serve.versions import open_current
 
 

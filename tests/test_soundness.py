@@ -10,7 +10,7 @@ import matchset as ms
 from matchset.errors import ModelFileError
 from matchset.model.soundness import check_rows
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.snapshots import Sources
 from matchset.serve.versions import make_run_folder, publish
 
 QUERIES = ["red rose", "white vase garden", "mug 3", "blue", "rde rsoe"]

@@ -23,16 +23,16 @@ from matchset.matchers.saved import Loaded, load, open_model
 from matchset.model.fresh import Freshness, measure
 from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
-from matchset.serve.http.auth import Keys
-from matchset.serve.http.request_errors import RequestError, shorten
-from matchset.serve.http.requests import MatchOptions
+from matchset.serve.auth import Keys
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import snapshot_files
+from matchset.serve.request_errors import RequestError, shorten
+from matchset.serve.requests import MatchOptions
+from matchset.serve.snapshots import snapshot_files
 from matchset.storage.change_log import ChangeLog
 from matchset.strings import Strings
 
 if TYPE_CHECKING:
-    from matchset.serve.http.retrieval import Search
+    from matchset.serve.retrieval import Search
 
 PARTS = {
     "tree": "Tree",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from matchset.errors import ModelFileError, ParameterError, UncertainWriteError
 from matchset.matchers import model_writer
 from matchset.model.upserts import Upsert
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import ProductsRequest
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import ProductsRequest
+from matchset.serve.snapshots import Sources
 from matchset.serve.versions import RunFolder, publish
 
 

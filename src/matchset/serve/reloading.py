@@ -7,11 +7,11 @@ import threading
 import time
 
 from matchset.errors import ModelFileError
-from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.prometheus import RELOADED, Metrics
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.request_errors import RequestError
+from matchset.serve.snapshots import Sources
 from matchset.serve.versions import RunFolder, publish
 
 logger = logging.getLogger(__name__)

@@ -33,15 +33,15 @@ from matchset.evaluate.pair_segments import choose_rule
 from matchset.matchers.saved import load
 from matchset.online.definition import read_experiment
 from matchset.online.record_files import begin_records, shadow_folder
-from matchset.serve.http.access_log import log_settings
-from matchset.serve.http.app import make_app
-from matchset.serve.http.auth import read_keys, warn_if_readable
-from matchset.serve.http.middleware import HEADER_BYTES
+from matchset.serve.access_log import log_settings
+from matchset.serve.app import make_app
+from matchset.serve.auth import read_keys, warn_if_readable
+from matchset.serve.middleware import HEADER_BYTES
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.prometheus import Metrics, make_slots, read_versions
 from matchset.serve.purchases import store_purchases
-from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reloading import Watcher
+from matchset.serve.snapshots import Sources
 from matchset.serve.versions import RunFolder, make_run_folder, publish
 from matchset.serve.worker import Worker
 

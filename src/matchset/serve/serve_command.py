@@ -15,7 +15,7 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.errors import install_command
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.snapshots import Sources
 
 COLUMNS, CONFIG, LIMITS = LogColumns(), ServeConfig(), Limits()
 

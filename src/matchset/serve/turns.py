@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from matchset.serve.http.request_errors import RETRY, RequestError
+from matchset.serve.request_errors import RETRY, RequestError
 
 T = TypeVar("T")
 _REST = 9.0  # times as long as the explanation before took: a tenth of a worker's time

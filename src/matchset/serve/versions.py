@@ -34,11 +34,11 @@ from typing import IO
 from matchset.errors import ModelFileError
 from matchset.matchers.saved import read_part
 from matchset.model.soundness import check_rows
-from matchset.serve.http.auth import read_keys
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.auth import read_keys
 from matchset.serve.loaded_model import KEYS, LoadedModel, ModelVersion, open_version
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import (
+from matchset.serve.request_errors import RequestError
+from matchset.serve.snapshots import (
     Sources,
     identify_base,
     naming_sources,

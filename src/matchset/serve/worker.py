@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from matchset.online.record_files import RecordLog
-from matchset.serve.http.access_log import AccessLog
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import ProductsRequest
+from matchset.serve.access_log import AccessLog
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.product_writer import Writer, Written
 from matchset.serve.prometheus import Metrics
 from matchset.serve.purchases import Purchases, open_purchases
-from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reloading import reload
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import ProductsRequest
+from matchset.serve.snapshots import Sources
 from matchset.serve.turns import Turns
 from matchset.serve.versions import RunFolder, open_current
 

@@ -10,12 +10,12 @@ from matchset.matchers.match import Match
 from matchset.online.definition import INTERLEAVED
 from matchset.online.interleaving import BOTH, Origin
 from matchset.online.record_files import QUERIES
-from matchset.serve.http.exposure import Exposure, expose, make_query_id
-from matchset.serve.http.requests import MatchRequest
-from matchset.serve.http.responses import write_head
-from matchset.serve.http.retrieval import Answer, Answering, Result, Search
-from matchset.serve.http.shadow_requests import Shadow
+from matchset.serve.exposure import Exposure, expose, make_query_id
 from matchset.serve.loaded_model import LoadedModel, matcher_of
+from matchset.serve.requests import MatchRequest
+from matchset.serve.responses import write_head
+from matchset.serve.retrieval import Answer, Answering, Result, Search
+from matchset.serve.shadow_requests import Shadow
 from matchset.serve.worker import Worker
 
 

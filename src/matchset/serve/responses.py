@@ -15,7 +15,7 @@ import msgspec
 
 from matchset import _native
 from matchset.matchers.match import Match
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.request_errors import RequestError
 
 JSON = (b"content-type", b"application/json")
 _N_CACHED = 16  # versions of a model

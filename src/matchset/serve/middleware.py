@@ -15,11 +15,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from matchset.serve.http.access_log import format_exception
-from matchset.serve.http.auth import check_repeated, make_hosts
-from matchset.serve.http.request_errors import CLOSE, RETRY, RequestError, to_request_error
-from matchset.serve.http.responses import error_response
-from matchset.serve.http.sending import Sender
+from matchset.serve.access_log import format_exception
+from matchset.serve.auth import check_repeated, make_hosts
+from matchset.serve.request_errors import CLOSE, RETRY, RequestError, to_request_error
+from matchset.serve.responses import error_response
+from matchset.serve.sending import Sender
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)

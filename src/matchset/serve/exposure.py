@@ -15,9 +15,9 @@ from matchset.online.assignment import assign, hide_unit
 from matchset.online.definition import INTERLEAVED, Arm, Experiment
 from matchset.online.interleaving import Origin, interleave
 from matchset.online.records import QueryRecord, timestamp_now
-from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import MatchOptions
 from matchset.serve.loaded_model import LoadedModel
+from matchset.serve.request_errors import RequestError
+from matchset.serve.requests import MatchOptions
 
 _numbers = count(1)
 _N_CACHED = 256  # beginnings of records: arms times versions

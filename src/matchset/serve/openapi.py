@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from matchset.serve.http.endpoints import Endpoint
-from matchset.serve.http.request_errors import CODES
-from matchset.serve.http.response_schemas import Error
+from matchset.serve.endpoints import Endpoint
+from matchset.serve.request_errors import CODES
+from matchset.serve.response_schemas import Error
 
 Json = dict[str, Any]
 

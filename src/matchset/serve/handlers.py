@@ -11,11 +11,12 @@ from starlette.requests import Request
 
 from matchset.online.record_files import EVENTS
 from matchset.online.records import EventRecord, timestamp_now, write_record
-from matchset.serve.http.body import read_json
-from matchset.serve.http.decoding import decode, parse_query_string, read_parameters
-from matchset.serve.http.exposed import exposing
-from matchset.serve.http.request_errors import RETRY, RequestError
-from matchset.serve.http.requests import (
+from matchset.serve.body import read_json
+from matchset.serve.decoding import decode, parse_query_string, read_parameters
+from matchset.serve.exposed import exposing
+from matchset.serve.prometheus import CONTENT_TYPE
+from matchset.serve.request_errors import RETRY, RequestError
+from matchset.serve.requests import (
     MAX_K,
     MAX_QUERIES,
     EventsRequest,
@@ -27,9 +28,8 @@ from matchset.serve.http.requests import (
     read_batch,
     read_match,
 )
-from matchset.serve.http.responses import Response, json_response, model_response
-from matchset.serve.http.retrieval import Answer, answering, explain
-from matchset.serve.prometheus import CONTENT_TYPE
+from matchset.serve.responses import Response, json_response, model_response
+from matchset.serve.retrieval import Answer, answering, explain
 from matchset.serve.worker import Worker
 
 _WRONG_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")

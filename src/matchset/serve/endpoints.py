@@ -12,10 +12,10 @@ from typing import Any
 
 from starlette.requests import Request
 
-from matchset.serve.http import requests as asked
-from matchset.serve.http import response_schemas as answered
-from matchset.serve.http.handlers import Handlers
-from matchset.serve.http.responses import Response
+from matchset.serve import requests as asked
+from matchset.serve import response_schemas as answered
+from matchset.serve.handlers import Handlers
+from matchset.serve.responses import Response
 
 
 @dataclass(frozen=True, slots=True)

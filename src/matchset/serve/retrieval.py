@@ -19,10 +19,10 @@ from matchset.matchers.fusion import fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
 from matchset.matchers.match_set import MatchSet
-from matchset.serve.http.request_errors import RequestError, too_large
-from matchset.serve.http.requests import ExplainRequest, MatchOptions, MatchRequest
-from matchset.serve.http.responses import write_head, write_result
 from matchset.serve.loaded_model import LoadedModel
+from matchset.serve.request_errors import RequestError, too_large
+from matchset.serve.requests import ExplainRequest, MatchOptions, MatchRequest
+from matchset.serve.responses import write_head, write_result
 from matchset.serve.worker import Worker
 
 _MAX_INLINE_BEAM = 64  # a wider one takes a thread

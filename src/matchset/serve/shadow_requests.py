@@ -17,10 +17,10 @@ import msgspec
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.online.record_files import SHADOW
 from matchset.online.records import ShadowRecord, timestamp_now
-from matchset.serve.http.exposure import make_query_id
-from matchset.serve.http.requests import MatchOptions, MatchRequest
-from matchset.serve.http.retrieval import find_search
+from matchset.serve.exposure import make_query_id
 from matchset.serve.loaded_model import LoadedModel
+from matchset.serve.requests import MatchOptions, MatchRequest
+from matchset.serve.retrieval import find_search
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from matchset.client.api_keys import read_key_lines
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.request_errors import RequestError
 
 logger = logging.getLogger(__name__)
 _SCHEME = b"bearer "

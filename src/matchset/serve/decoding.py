@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import msgspec
 
 from matchset import _native
-from matchset.serve.http.request_errors import RequestError, shorten
+from matchset.serve.request_errors import RequestError, shorten
 
 T = TypeVar("T")
 _FIELD = re.compile(r"field `([^`]*)`")

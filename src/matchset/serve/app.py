@@ -14,13 +14,13 @@ from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from matchset.serve.http.endpoints import ENDPOINTS
-from matchset.serve.http.handlers import Handlers
-from matchset.serve.http.middleware import OTHER, Middleware
-from matchset.serve.http.openapi import make_document
-from matchset.serve.http.request_errors import not_found, wrong_method
-from matchset.serve.http.responses import JSON, Response
-from matchset.serve.http.sending import Sender
+from matchset.serve.endpoints import ENDPOINTS
+from matchset.serve.handlers import Handlers
+from matchset.serve.middleware import OTHER, Middleware
+from matchset.serve.openapi import make_document
+from matchset.serve.request_errors import not_found, wrong_method
+from matchset.serve.responses import JSON, Response
+from matchset.serve.sending import Sender
 from matchset.serve.worker import Worker
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -6,9 +6,9 @@ import asyncio
 
 from starlette.types import Send
 
-from matchset.serve.http.request_errors import RETRY, RequestError, too_large
-from matchset.serve.http.responses import Response
 from matchset.serve.options import Limits
+from matchset.serve.request_errors import RETRY, RequestError, too_large
+from matchset.serve.responses import Response
 
 _CHUNK = 65_536  # bytes of a larger response that are sent at once
 _UNSENT_BYTES = 256_000_000  # of responses that callers have not read yet

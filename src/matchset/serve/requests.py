@@ -12,8 +12,8 @@ from msgspec import Meta, Struct
 
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule, Method
-from matchset.serve.http.decoding import decode, parse_query_string, read_parameters, read_text
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.decoding import decode, parse_query_string, read_parameters, read_text
+from matchset.serve.request_errors import RequestError
 
 MAX_QUERY, MAX_QUERIES, MAX_K = 512, 256, 1000
 _MAX_NUMBER = 1_000_000  # in a fusion rule, and of a least score

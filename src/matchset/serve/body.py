@@ -9,8 +9,8 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from matchset import _native
-from matchset.serve.http.request_errors import CLOSE, RequestError
 from matchset.serve.options import Limits
+from matchset.serve.request_errors import CLOSE, RequestError
 from matchset.serve.worker import Worker
 
 T = TypeVar("T")

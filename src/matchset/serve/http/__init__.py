@@ -1,1 +1,0 @@
-"""HTTP: what goes in and out of a worker?"""

@@ -1,1 +1,0 @@
-"""Reload: how does a server switch to another model without a restart?"""
