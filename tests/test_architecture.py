@@ -61,10 +61,7 @@ def folder_of(path):
     return path[:2] if len(path) > 1 and PACKAGE.joinpath(*path[:2]).is_dir() else path[:1]
 
 
-@pytest.mark.parametrize(
-    "room",
-    ["lab", "serve"],
-)
+@pytest.mark.parametrize("room", ["lab", "serve"])
 def test_folders_of_a_room_do_not_import_each_other_in_a_circle(room):
     needs = defaultdict(set)
     for file in (PACKAGE / room).rglob("*.py"):
