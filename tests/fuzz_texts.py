@@ -4,11 +4,12 @@ import asyncio
 import gzip
 import json
 import os
-import shutil
 import warnings
 from contextlib import ExitStack
 from functools import cache
 from urllib.parse import quote
+
+from stored import copy_model
 
 import matchset as ms
 from matchset.errors import FilterError, InputError
@@ -233,9 +234,7 @@ def choose_products(rng, _):
 
 def run_products(case, models, scratch):
     """Products are refused with a reason, or the model takes them and goes on."""
-    folder = scratch / "written"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(models / "match_set", folder, copy_function=os.link)
+    file = copy_model(models / "match_set", scratch / "written")
     try:
         wanted = decode(bytes.fromhex(case["data"]), ProductsRequest)
     except RequestError as error:
@@ -243,12 +242,13 @@ def run_products(case, models, scratch):
         return
     try:
         products = [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products]
-        model = ms.load(folder).upsert(products, remove=wanted.remove, version=wanted.version)
+        with ms.open_writer(file) as writer:
+            model = writer.upsert(products, remove=wanted.remove, version=wanted.version)
     except ValueError as error:
         assert str(error)  # noqa: PT017
         return
     model.match(["red rose", "", "🛋"], 20, where="price < 3 or brand is null")
-    assert ms.load(folder).match("red rose") == model.match("red rose")
+    assert ms.load(file).match("red rose") == model.match("red rose")
 
 
 def choose_experiment(rng, _):
