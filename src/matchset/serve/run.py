@@ -27,7 +27,6 @@ from granian.server.mp import MPServer
 from starlette.types import ASGIApp
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
-from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.evaluate.pair_segments import choose_rule
 from matchset.matchers.saved import load
@@ -60,7 +59,6 @@ def serve(
     limits: Limits,
     *,
     read_log: Callable[[], Log] | None = None,
-    events: EventWeights | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until stopped; `on_ready` gets the address once every worker is ready."""
@@ -81,7 +79,7 @@ def serve(
             store_purchases(
                 log,
                 run.purchases,
-                rule=choose_rule(load(sources.model), log, events=events),
+                rule=choose_rule(load(sources.model), log),
                 n_examples=_EXAMPLES,
                 min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
