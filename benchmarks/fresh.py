@@ -10,7 +10,7 @@ Then half a month of log comes in, and the other half is the test: the model wit
 it is, after `refresh` with that log, after `refresh` with the old log as well, and trained on
 everything; and what a refresh costs with so few new pairs that at most one leaf in twenty changes.
 
-Then latency with one product in twenty added or removed, and upserts per second into a folder.
+Then latency with one product in twenty added or removed, and upserts per second into a file.
 Each seed trains three times; a line tells of every step.
 """
 
@@ -222,7 +222,7 @@ def show_latency(base: ms.MatchSet, catalog: ms.Catalog, queries: list[str]) -> 
 
 
 def show_upserts(base: ms.MatchSet, catalog: ms.Catalog) -> None:
-    """Products per second into a folder, each batch on disk before the next."""
+    """Products per second into a file, each batch on disk before the next."""
     print("\n| products a batch | upserts of new titles a second | of attributes |\n|---|---|---|")
     for size in (100, 1000):
         rates = []
@@ -230,12 +230,12 @@ def show_upserts(base: ms.MatchSet, catalog: ms.Catalog) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model"
                 replace(base).save(path)
-                matcher, n = ms.load(path), min(5 * size, len(catalog))
+                writer, n = ms.open_writer(path), min(5 * size, len(catalog))
                 begin = time.perf_counter()
                 for first in range(0, n, size):
                     batch = take(catalog, np.arange(first, min(first + size, n)))
                     ids = [f"{prefix}{product}" for product in batch.ids]
-                    matcher = matcher.add(replace(batch, ids=type(batch.ids).of(ids)))
+                    writer.add(replace(batch, ids=type(batch.ids).of(ids)))
                 rates.append(n / (time.perf_counter() - begin))
         print(f"| {size:,} | {rates[0]:,.0f} | {rates[1]:,.0f} |", flush=True)
 

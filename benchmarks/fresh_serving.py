@@ -25,6 +25,7 @@ from serve import connections_for
 from serving import KEY, Load, Server, load, make_model, read_load, serve, start_load
 
 import matchset as ms
+from matchset.storage.change_log import changes_path
 
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 SINGLES = 20
@@ -38,8 +39,8 @@ def main() -> None:
     options = parser.parse_args()
     folder = make_model(options.products)
     model, keys = folder / "fresh", folder / "keys"
-    shutil.rmtree(model, ignore_errors=True)
-    shutil.copytree(folder / "model", model)
+    changes_path(model).unlink(missing_ok=True)
+    shutil.copy(folder / "model", model)
     keys.write_text(f"{KEY}\n")
     keys.chmod(0o600)
     titles = list(ms.load(model).products.titles[:1000])
@@ -52,12 +53,12 @@ def main() -> None:
         with start(folder, server, rate, options.seconds) as process:
             n_merges = 0
             while process.poll() is None:
-                merge(server, model, titles[:100])
+                merge(server, titles[:100])
                 n_merges += 1
             seen[f"during {n_merges} merges"] = read_load(process)
         seen["after"] = hold(folder, server, rate, options.seconds)
         show_loads(seen, rate)
-    shutil.rmtree(model)
+    model.unlink()
 
 
 def post(server: Server, path: str, body: object) -> None:
@@ -87,11 +88,10 @@ def show_writes(server: Server, titles: list[str]) -> None:
         print(f"| {size:,} | {cells} |", flush=True)
 
 
-def merge(server: Server, model: Path, titles: list[str]) -> None:
-    """Write two segments, fold them in this process, and serve the result."""
+def merge(server: Server, titles: list[str]) -> None:
+    """Write two changes and reload; every ninth time all changes are folded into one."""
     write(server, titles, f"m{time.time_ns()}")
     write(server, titles, "again")
-    ms.load(model).merge()
     post(server, "/v1/reload", {})
 
 
