@@ -131,7 +131,7 @@ def test_a_port_that_is_taken_is_not_shared(folder):
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (["nothing"], "not a matchset folder"),
+        (["nothing"], "cannot be read: No such file or directory"),
         (["model", "--also", "model"], "matchers must be of different kinds; got two xr_linear"),
         (["model", "--host", "300.1.1.1"], "cannot listen"),
         (["model", "--api-key-file", "nothing"], "API keys cannot be read"),

@@ -38,7 +38,7 @@ def serve(
     model
         File of a saved matcher.
     also
-        Folders of other saved matchers to serve as well, each of another kind.
+        Files of other saved matchers to serve as well, each of another kind.
     log
         A log whose purchases the page marks, and whose frequent queries it offers as examples. Its
         columns must have their usual names, as those of a log that matchset wrote have.
