@@ -1,6 +1,7 @@
 """What workers share stays right if one dies, a disk is full, or all are busy."""
 
 import asyncio
+import os
 import threading
 import time
 from itertools import pairwise
@@ -90,6 +91,16 @@ def test_l12_sums_survive_a_thousand_workers_in_bounded_files(slots):
     assert 'matchset_request_seconds_bucket{le="+Inf",route="/v1/match"} 1000.0' in lines
     assert 'matchset_request_seconds_count{route="/v1/match"} 1000.0' in lines
     assert sum(file.stat().st_size for file in slots.iterdir()) == size
+
+
+def test_what_a_killed_server_left_in_memory_is_removed_by_the_next(slots):
+    left = slots.parent / f"matchset-left{os.getpid()}"
+    left.mkdir()
+    (left / "held").touch()
+    with make_slots(1) as next_one:
+        assert not left.exists()
+        assert slots.exists()
+        assert next_one.exists()
 
 
 def test_memory_of_metrics_is_taken_before_it_is_needed(slots):

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -30,6 +30,7 @@ _BUCKETS = (
     0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 )  # fmt: skip
 _MEMORY = Path("/dev/shm")  # noqa: S108  # not Linux: the temporary folder
+_PREFIX, _HELD = "matchset-", "held"  # of the folder, and of what its server holds
 _GAUGE = "gauge_livesum"
 _BYTES = {"counter": 262_144, "histogram": 262_144, _GAUGE: 16_384}  # some 100 series are used
 
@@ -38,7 +39,14 @@ _BYTES = {"counter": 262_144, "histogram": 262_144, _GAUGE: 16_384}  # some 100 
 def make_slots(n: int) -> Iterator[Path]:
     """Make a folder with n slots; an OSError if neither memory nor a disk has room."""
     parent = _MEMORY if _MEMORY.is_dir() and _has_room(n) else Path(tempfile.gettempdir())
-    folder = Path(tempfile.mkdtemp(prefix="matchset-", dir=parent))
+    _remove_leftovers(parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    with (folder / _HELD).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield from _fill(folder, n)
+
+
+def _fill(folder: Path, n: int) -> Iterator[Path]:
     try:
         for slot in range(n):
             (folder / f"{slot}.lock").touch()
@@ -48,6 +56,14 @@ def make_slots(n: int) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """Remove what killed servers left: nobody holds it any more."""
+    for held in parent.glob(f"{_PREFIX}*/{_HELD}"):
+        with suppress(OSError), held.open() as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            shutil.rmtree(held.parent, ignore_errors=True)
 
 
 def _has_room(n: int) -> bool:
