@@ -22,11 +22,12 @@ from titles import read_homedepot
 import matchset as ms
 from matchset.config import VectorizerConfig
 from matchset.data.positives import Positives, relevance
-from matchset.learn.clusters import build_inverted_lists
+from matchset.learn.clusters import cluster_vectors
 from matchset.learn.training_data import fit_vectorizer
 from matchset.learn.two_tower import TwoTowerConfig, train_two_tower
 from matchset.matrices import Csr, from_scipy
 from matchset.model.products import make_products
+from matchset.work.steps import open_steps
 
 KS = (10, 50, 100)
 HELD_BACK = 1500  # queries to validate on, at most a sixth
@@ -125,7 +126,8 @@ def measure(problem: Problem, config: TwoTowerConfig) -> None:
         f"{len(tower.losses):,} steps: {seconds:.1f} s, {cpu:.1f} s of CPU"
     )
     started = time.perf_counter()
-    lists = build_inverted_lists(tower.vectors, threads=config.threads or 1)
+    with open_steps(threads=config.threads or 1) as step:
+        lists = cluster_vectors(step, tower.vectors)
     print(
         f"{lists.n_lists:,} lists in {lists.n_groups} groups: {time.perf_counter() - started:.1f} s"
     )

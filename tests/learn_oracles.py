@@ -4,7 +4,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from matchset import _native
+from matchset.learn.clusters import cluster_vectors
 from matchset.matrices import to_csr
+from matchset.work.steps import open_steps
+
+
+def cluster(vectors, *, threads=1, **rule):
+    """Inverted lists of vectors, all made in this process."""
+    with open_steps(threads=threads) as step:
+        return cluster_vectors(step, vectors, **rule)
 
 
 def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, weights=None, **rule):

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
+from matchset import _native
 from matchset.model.impact_lists import LARGEST
 from matchset.model.packed import PackedTree
 from matchset.model.reranker import DECISIVE, FEATURES, KNOWN_QUERY, NEW_QUERY, NEW_WORD
-from matchset.model.search import search_rule
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -29,9 +29,8 @@ def oracle(trained, query):
     asked = model.neighbors.queries_of
     was_asked = {i for i in ids.tolist() if i < len(asked) and np.diff(asked.offsets)[i] > 0}
     if was_asked:
-        labels, logs = PackedTree.search_row(
-            model.tree, ids.astype(np.int32), weights, search_rule(n, n, "log-l3-hinge")
-        )
+        rule = _native.SearchRule(k=n, beam=n, hinge_power=3, is_log=True, min_score=-math.inf)
+        labels, logs = PackedTree.search_row(model.tree, ids.astype(np.int32), weights, rule)
         for label, log in inherit(dict(zip(labels, logs, strict=True)), model.heirs).items():
             if log >= -14:
                 found[label, column("tree_score")] = math.exp(log)

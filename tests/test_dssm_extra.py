@@ -10,7 +10,6 @@ from towers import CONFIG, make_log
 import matchset as ms
 from matchset.lab import DSSMConfig
 from matchset.lab.dssm.hnsw import build_graph
-from matchset.lab.dssm.settings import read_dssm_config
 
 HOW = r"which is not installed; install it with: pip install 'torch>=[0-9.]+' 'usearch>=[0-9.]+'"
 
@@ -53,8 +52,3 @@ def test_a_graph_without_usearch_says_how_to_get_it():
 def test_a_setting_out_of_range_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         DSSMConfig(**options)
-
-
-def test_a_setting_that_there_is_not_is_an_error():
-    with pytest.raises(ValueError, match=r"the configuration must set one of .*; got 'layers'"):
-        read_dssm_config({"layers": 3})

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from learn_oracles import cluster
 
 from matchset import _native
-from matchset.learn.clusters import build_inverted_lists
 from matchset.model.inverted_lists import quantize
 
 
@@ -29,7 +29,7 @@ def brute_force(queries, vectors, k):
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 1000])
 @pytest.mark.parametrize("passes", [0, 3])
 def test_every_product_is_in_one_list_of_bounded_size(n, passes):
-    lists = build_inverted_lists(quantize(make_vectors(n)), list_size=16, passes=passes)
+    lists = cluster(quantize(make_vectors(n)), list_size=16, passes=passes)
     assert np.array_equal(np.sort(lists.labels), np.arange(n))
     sizes = np.diff(lists.list_offsets)
     assert sizes.sum() == n
@@ -40,7 +40,7 @@ def test_every_product_is_in_one_list_of_bounded_size(n, passes):
 
 
 def test_without_passes_lists_are_even():
-    lists = build_inverted_lists(quantize(make_vectors(1000)), list_size=16, passes=0)
+    lists = cluster(quantize(make_vectors(1000)), list_size=16, passes=0)
     sizes = np.diff(lists.list_offsets)
     assert sizes.max() - sizes.min() <= 1
 
@@ -48,8 +48,8 @@ def test_without_passes_lists_are_even():
 @pytest.mark.parametrize("threads", [2, 7])
 def test_threads_do_not_change_the_lists(threads):
     vectors = quantize(make_vectors(9000))
-    one = build_inverted_lists(vectors, list_size=16, threads=1)
-    many = build_inverted_lists(vectors, list_size=16, threads=threads)
+    one = cluster(vectors, list_size=16, threads=1)
+    many = cluster(vectors, list_size=16, threads=threads)
     assert np.array_equal(one.labels, many.labels)
     assert np.array_equal(one.list_offsets, many.list_offsets)
     assert np.array_equal(one.clusters.values, many.clusters.values)
@@ -59,7 +59,7 @@ def test_threads_do_not_change_the_lists(threads):
 def test_a_search_of_all_lists_equals_brute_force(dimensions):
     vectors = quantize(make_vectors(701, dimensions))
     queries = make_vectors(40, dimensions, seed=1)
-    lists = build_inverted_lists(vectors, list_size=16)
+    lists = cluster(vectors, list_size=16)
     found = lists.search(queries, 25, n_lists=lists.n_lists, n_groups=lists.n_groups, threads=2)
     labels, cosines = brute_force(queries, vectors, 25)
     assert np.array_equal(found.indices.reshape(40, 25), labels)
@@ -68,7 +68,7 @@ def test_a_search_of_all_lists_equals_brute_force(dimensions):
 
 def test_a_search_reads_the_nearest_lists_of_the_nearest_groups():
     vectors, queries = quantize(make_vectors(700)), make_vectors(10, seed=1)
-    lists = build_inverted_lists(vectors, list_size=16)
+    lists = cluster(vectors, list_size=16)
     found = lists.search(queries, 1000, n_lists=3, n_groups=2)
     groups, _ = brute_force(queries, lists.groups, 2)
     for i, near in enumerate(groups):
@@ -81,7 +81,7 @@ def test_a_search_reads_the_nearest_lists_of_the_nearest_groups():
 
 def test_clusters_find_what_lies_together():
     vectors = make_vectors(2000)
-    lists = build_inverted_lists(quantize(vectors), list_size=32)
+    lists = cluster(quantize(vectors), list_size=32)
     found = lists.search(vectors[:200], 10, n_lists=6)
     exact, _ = brute_force(vectors[:200], quantize(vectors), 10)
     rows = found.indices.reshape(200, 10)
@@ -91,7 +91,7 @@ def test_clusters_find_what_lies_together():
 
 def test_cosines_of_bytes_are_within_their_bound():
     vectors, queries = make_vectors(300), make_vectors(30, seed=2)
-    lists = build_inverted_lists(quantize(vectors))
+    lists = cluster(quantize(vectors))
     found = lists.search(queries, 300, n_lists=100, n_groups=100)
     rows = np.repeat(np.arange(30), np.diff(found.indptr))
     exact = (queries @ vectors.T)[rows, found.indices]
@@ -106,7 +106,7 @@ def test_cosines_of_bytes_are_within_their_bound():
 def test_zero_vectors_are_neither_listed_nor_answered():
     vectors = make_vectors(100)
     vectors[::3] = 0
-    lists = build_inverted_lists(quantize(vectors), list_size=8)
+    lists = cluster(quantize(vectors), list_size=8)
     assert np.array_equal(np.sort(lists.labels), np.flatnonzero(vectors.any(axis=1)))
     queries = np.zeros((3, 32), dtype=np.float32)
     queries[1] = vectors[1]
@@ -115,14 +115,14 @@ def test_zero_vectors_are_neither_listed_nor_answered():
 
 def test_equal_vectors_still_give_bounded_lists():
     vectors = np.tile(make_vectors(1), (500, 1))
-    lists = build_inverted_lists(quantize(vectors), list_size=16)
+    lists = cluster(quantize(vectors), list_size=16)
     assert np.diff(lists.list_offsets).max() <= 24
     found = lists.search(vectors[:1], 500, n_lists=1000, n_groups=1000)
     assert np.array_equal(found.indices, np.arange(500))
 
 
 def test_damaged_lists_are_refused():
-    lists = build_inverted_lists(quantize(make_vectors(100)), list_size=8)
+    lists = cluster(quantize(make_vectors(100)), list_size=8)
     spoiled = lists.list_offsets.copy()
     spoiled[-1] += 1
     with pytest.raises(ValueError, match="offsets of inverted lists must ascend"):

@@ -457,7 +457,7 @@ def test_a_match_set_without_a_part_has_the_re_ranker_that_was_fitted_without_it
     left = tuple(part for part in PARTS if part != "towers")
     fitted = dataclasses.replace(default_reranker(""), facts=learned, parts=left)
     whole = dataclasses.replace(fitted, parts=PARTS, subsets=(fitted,))
-    tuned = dataclasses.replace(matcher, model=matcher.model.with_reranker(whole))
+    tuned = dataclasses.replace(matcher, model=dataclasses.replace(matcher.model, reranker=whole))
     smaller = tuned.prune(0.2, drop=["towers"])
     assert smaller.model.parts == smaller.config.parts == left
     assert smaller.model.reranker is fitted

@@ -6,12 +6,12 @@ import learn_oracles
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from learn_oracles import cluster
 from match_sets import SMALL_CUTS
 
 from matchset import _native
 from matchset.config import LearnConfig
 from matchset.learn import clusters
-from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
 from matchset.learn.train_tree import train
@@ -140,7 +140,7 @@ def near_oracle(lists: InvertedLists, n_near):
 @pytest.mark.parametrize("threads", [1, 7])
 def test_products_move_to_the_nearest_of_the_lists_near_their_own(monkeypatch, threads):
     monkeypatch.setattr("matchset.model.inverted_lists.NEAR_LISTS", 12)
-    lists = build_inverted_lists(make_vectors(2500), list_size=16, passes=1)
+    lists = cluster(make_vectors(2500), list_size=16, passes=1)
     assert lists.n_groups > NEAR_GROUPS
     expected = near_oracle(lists, 12)
     whole = range(lists.n_lists)
@@ -152,9 +152,9 @@ def test_products_move_to_the_nearest_of_the_lists_near_their_own(monkeypatch, t
 
 def test_many_lists_still_hold_every_product_once_and_find_it(monkeypatch):
     vectors = make_vectors(3000)
-    few = build_inverted_lists(vectors, list_size=16)
+    few = cluster(vectors, list_size=16)
     monkeypatch.setattr(clusters, "MANY_LISTS", 0)
-    lists = build_inverted_lists(vectors, list_size=16)
+    lists = cluster(vectors, list_size=16)
     assert np.array_equal(np.sort(lists.labels), np.arange(3000))
     queries = vectors.to_floats()[:300]
     exact = np.argsort(-cosines(quantize(queries), vectors), axis=1, kind="stable")[:, :10]
@@ -167,7 +167,7 @@ def test_many_lists_still_hold_every_product_once_and_find_it(monkeypatch):
 
 
 def test_lists_that_are_none_are_refused():
-    lists = build_inverted_lists(make_vectors(100), list_size=8)
+    lists = cluster(make_vectors(100), list_size=8)
     given = (lists.group_offsets, lists.groups.arrays, lists.clusters.arrays)
     rule = {"dimensions": 32, "n_groups": 8, "n_near": 4, "threads": 1}
     begins = np.array([0, 100])

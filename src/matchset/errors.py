@@ -115,13 +115,13 @@ class UncertainWriteError(InputError, OSError):
 
 
 class TargetExistsError(InputError, FileExistsError):
-    """Something already exists at `path`, and `parameter` would replace it."""
+    """Something already exists at `path`, and `overwrite` would replace it."""
 
     python_name = "{}=True"
 
-    def __init__(self, path: str | os.PathLike[str], parameter: str = "overwrite") -> None:
-        super().__init__("already exists", path=path, parameter=parameter)
-        self.args = (path, parameter)  # for pickle
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__("already exists", path=path, parameter="overwrite")
+        self.args = (path,)  # for pickle
 
     def message(self, name_parameter: Callable[[str], str] | None = None) -> str:
         """Return the error as one sentence; `name_parameter` gives a parameter's name in it."""

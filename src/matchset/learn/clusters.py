@@ -18,7 +18,7 @@ from matchset.model.inverted_lists import (
     quantize,
 )
 from matchset.work.cuts import plan_parts
-from matchset.work.steps import Steps, open_steps
+from matchset.work.steps import Steps
 
 _CUT_PASSES = 10  # of 2-means per cut at most
 _LARGEST = 1.5  # lists of more than this many times their size are cut
@@ -29,19 +29,6 @@ PASSES = 3  # of k-means
 # product with lists near its own. On a shop of 200,000 products, ten lists then had 98.3 % of the
 # hundred nearest products, instead of 98.0 %; with such a first pass, 96.9 %.
 MANY_LISTS = 16_384
-
-
-def build_inverted_lists(
-    vectors: ByteVectors,
-    *,
-    list_size: int = LIST_SIZE,
-    passes: int = PASSES,
-    seed: int = 0,
-    threads: int = 1,
-) -> InvertedLists:
-    """Put vectors into clusters of about `list_size`, all in this process."""
-    with open_steps(threads=threads) as step:
-        return cluster_vectors(step, vectors, list_size=list_size, passes=passes, seed=seed)
 
 
 def cluster_vectors(
@@ -70,9 +57,7 @@ def cluster_vectors(
     return lists
 
 
-def cut_lists(
-    vectors: ByteVectors, *, list_size: int = LIST_SIZE, seed: int, threads: int
-) -> InvertedLists:
+def cut_lists(vectors: ByteVectors, *, list_size: int, seed: int, threads: int) -> InvertedLists:
     """Cut vectors into even lists, and put those into groups of similar ones."""
     if list_size < 1:
         raise ValueError(f"list_size must be at least 1; got {list_size}")
@@ -93,7 +78,7 @@ def regroup(
     lists: InvertedLists,
     nearest: Ids,
     *,
-    list_size: int | None = LIST_SIZE,
+    list_size: int | None,
     seed: int,
     threads: int,
 ) -> InvertedLists:

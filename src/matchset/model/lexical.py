@@ -70,8 +70,6 @@ def index_titles(
     *,
     X_more: Csr | None = None,
     order: Ids | None = None,
-    k1: float = K1,
-    b: float = B,
 ) -> LexicalIndex:
     """The BM25 index of titles x features, and of the text beside them, which counts less.
 
@@ -83,7 +81,7 @@ def index_titles(
     if X_more is not None:
         more = MORE_WEIGHT * count_words(X_more, vocabulary, words).to_scipy()
         counts = from_scipy(counts.to_scipy() + more)
-    weights = weigh_bm25(counts, k1=k1, b=b)
+    weights = weigh_bm25(counts, k1=K1, b=B)
     largest = float(weights.data.max(initial=0)) or 1.0
     order = _complete(order, len(weights))
     ordered = weights.take(order)

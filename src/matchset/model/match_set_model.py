@@ -196,10 +196,6 @@ class MatchSetModel:
         """Names of the parts that it has."""
         return tuple(name for name in SOURCES if getattr(self, name) is not None)
 
-    def with_reranker(self, reranker: Reranker) -> MatchSetModel:
-        """The same parts under another re-ranker."""
-        return replace(self, reranker=reranker)
-
     def only(self, parts: Iterable[str]) -> MatchSetModel:
         """Some of the parts, under the re-ranker that was fitted to them."""
         wanted = set(parts)

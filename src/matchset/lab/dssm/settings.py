@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, get_args
 
@@ -12,7 +12,6 @@ from matchset.config import (
     DEFAULT_MIN_QUERY_COUNT,
     NGrams,
     VectorizerConfig,
-    read_vectorizer_config,
 )
 from matchset.errors import install_command
 
@@ -87,18 +86,6 @@ class DSSMConfig:
         if self.device not in get_args(Device):
             rule = f"device must be one of {', '.join(get_args(Device))}"
             raise ValueError(f"{rule}; got {self.device!r}")
-
-
-def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
-    """Return a configuration from plain values, as in model files."""
-    values = dict(stored)
-    known = [field.name for field in fields(DSSMConfig)]
-    for key in values:
-        if key not in known:
-            raise ValueError(f"the configuration must set one of {', '.join(known)}; got {key!r}")
-    if "vectorizer" in values:
-        values["vectorizer"] = read_vectorizer_config(values["vectorizer"])
-    return DSSMConfig(**values)
 
 
 def import_extra(module: str, extra: str = "dssm", what: str = "DSSM") -> Any:

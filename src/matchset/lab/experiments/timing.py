@@ -12,7 +12,7 @@ import numpy as np
 
 from matchset.evaluate.latency import measure_latency
 from matchset.evaluate.significance import Values
-from matchset.matchers.base import DEFAULT_K, Matcher
+from matchset.matchers.base import Matcher
 from matchset.strings import Strings
 
 _REPEATS = 3  # of a batch; the fastest counts, as the others were disturbed
@@ -41,15 +41,13 @@ class Timing:
         }
 
 
-def time_queries(
-    matcher: Matcher, queries: Strings, *, sample: int, k: int = DEFAULT_K, seed: int = 0
-) -> Timing:
+def time_queries(matcher: Matcher, queries: Strings, *, sample: int, seed: int = 0) -> Timing:
     """Match a random sample of queries one by one, then vectorize the same queries."""
     if sample == 0:
         return Timing(np.empty(0), np.empty(0))
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
-    total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds
+    total = measure_latency(matcher, chosen, sample=len(chosen), seed=seed).seconds
     encode = getattr(getattr(matcher, "vectorizer", None), "encode", None)
     vectorize = getattr(matcher, "vectorize", encode)  # of a neural one: with its network
     if vectorize is None:
