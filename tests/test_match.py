@@ -93,9 +93,11 @@ def test_equal_means_the_same_products_and_scores_for_the_same_query():
 
 
 def test_ids_need_as_many_scores_and_titles():
-    for scores, titles in (([1, 2], None), ([[1]], None), ([1], ["a", "b"])):
-        with pytest.raises(ValueError, match="1 ids must have as many scores and titles; got"):
-            Match.of("q", ["p"], scores, titles)
+    for scores in ([1, 2], [[1]]):
+        with pytest.raises(ValueError, match="1 ids must have as many scores; got"):
+            Match.of("q", ["p"], scores)
+    with pytest.raises(ValueError, match="ids, titles and attributes must be equally many; got"):
+        Match.of("q", ["p"], [1], ["a", "b"])
 
 
 def test_a_match_cannot_be_changed_and_survives_pickling():

@@ -155,7 +155,7 @@ def test_leaves_without_a_new_pair_keep_every_weight(leafy):
     assert (after.refreshed.solved_leaves, after.refreshed.new_pairs) == (1, 1)
     assert after.refreshed.leaves > 10
     old, new = unpack(leafy.model.tree), unpack(after.model.tree)
-    shift = after.n_features - leafy.n_features
+    shift = after.vectorizer.n_features - leafy.vectorizer.n_features
     assert shift > 0  # "please" is new
     for level in range(old.tree.depth):
         n_same = 0
@@ -232,7 +232,8 @@ def test_threads_do_not_change_a_byte(leafy, n):
         learn = dataclasses.replace(leafy.config.learn, threads=threads)
         config = dataclasses.replace(leafy.config, learn=learn)
         matcher = dataclasses.replace(leafy, config=config)
-        return list_arrays(matcher.add(make_goods(NEW)).remove(["p005"]).refresh(SINCE))
+        after = matcher.add(make_goods(NEW)).remove(["p005"]).refresh(SINCE)
+        return list_arrays(dataclasses.replace(after, config=leafy.config))
 
     assert refresh(1) == refresh(n)
 

@@ -57,10 +57,9 @@ class Match(Shown, Tabular, Sequence[Hit]):
         texts = None if titles is None else Strings.of(titles, "titles")
         known = Products(Strings.of(ids, "ids"), texts)
         values = np.asarray(scores, dtype=np.float32)
-        if values.shape != (len(known),) or (texts is not None and len(texts) != len(known)):
-            n_titles = "no" if texts is None else len(texts)
-            got = f"scores of shape {values.shape} and {n_titles} titles"
-            raise ValueError(f"{len(known)} ids must have as many scores and titles; got {got}")
+        if values.shape != (len(known),):
+            rule = f"{len(known)} ids must have as many scores"
+            raise ValueError(f"{rule}; got an array of shape {values.shape}")
         first = np.sort(known.ids.factorize()[1])
         if len(first) < len(known):
             known, values = known.take(first), values[first]

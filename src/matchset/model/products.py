@@ -38,7 +38,7 @@ class Products(Picklable):
         columns = self.attributes.values()
         lengths = {len(self.ids), *map(len, texts), *(len(each.values) for each in columns)}
         if len(lengths) > 1:
-            rule = "titles and attributes must be as many as ids"
+            rule = "ids, titles and attributes must be equally many"
             raise ValueError(f"{rule}; got {sorted(lengths)}")
         for name, column in self.attributes.items():
             wanted = np.dtype(COLUMN_TYPES[column.kind])
