@@ -55,14 +55,14 @@ class Shown(ABC):
         return to_html(self._grid())
 
 
-def printable(text: str) -> str:
+def printable(text: str, widest: int = _WIDEST) -> str:
     """Return the text shortened, without control characters, any white space as a space."""
     # Shortened before too: a hostile title may be megabytes of control characters.
-    start = text[: 4 * _WIDEST]
+    start = text[: 4 * widest]
     kept = "".join(char if char.isprintable() else " " if char.isspace() else "" for char in start)
-    if len(kept) <= _WIDEST and len(start) == len(text):
+    if len(kept) <= widest and len(start) == len(text):
         return kept
-    return kept[: _WIDEST - 3] + "..."
+    return kept[: widest - 3] + "..."
 
 
 def to_plain(grid: Grid) -> str:
