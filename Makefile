@@ -77,9 +77,9 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 	$(BIN)/python tools/make_stub.py
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
-NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language folders embeddings tree solver \
-  layers negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses \
-  two_tower inverted_lists reranker recency match_set damaged_match_sets))
+NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language file embeddings tree solver \
+  layers negatives estimator packed search explain postings match baselines serve_responses two_tower inverted_lists \
+  reranker recency match_set damaged_match_sets))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 # Once with the instructions of this machine, once with those that every machine has.

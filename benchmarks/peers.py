@@ -55,7 +55,7 @@ def main() -> None:
 
 def write_rows(folder: Path) -> None:
     """The queries of a problem as features, once for all sides."""
-    from matchset import Vectorizer
+    from matchset.features.vectorizer import Vectorizer
 
     vectorizer = Vectorizer()
     for name, transform in (("train", vectorizer.fit_transform), ("test", vectorizer.transform)):

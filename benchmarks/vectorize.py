@@ -40,7 +40,7 @@ def median_seconds(call: Callable[[str], Any], queries: list[str]) -> float:
 
 def measure_matchset(queries: list[str]) -> Measured:
     """Ours, with its defaults."""
-    from matchset import Vectorizer
+    from matchset.features.vectorizer import Vectorizer
 
     fit, vectorizer = seconds(lambda: Vectorizer().fit(queries, threads=1))
     batch, rows = seconds(lambda: vectorizer.transform(queries, threads=1))

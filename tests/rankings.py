@@ -33,13 +33,6 @@ class Recited(Matcher):
         scores = np.array([-rank for row in rows for rank in range(len(row))], dtype=np.float32)
         return Csr(offsets, labels, scores, len(self.products))
 
-    def _sections(self):
-        raise NotImplementedError("a recited matcher is never saved")
-
-    @classmethod
-    def _read(cls, sections, open_part):
-        raise NotImplementedError("a recited matcher is never saved")
-
 
 def make_positives(relevant, n_products):
     """Of {query: {product number: count}}."""
