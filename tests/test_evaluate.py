@@ -181,7 +181,7 @@ def test_an_evaluation_prints_as_a_table_and_converts_to_frames():
         console.print(result)
     assert "Recall" in capture.get()
     frame, rows = result.to_pandas(), result.to_dicts()
-    assert len(frame) == len(rows) == result.to_polars().height == result.to_arrow().num_rows
+    assert len(frame) == len(rows) == result.to_arrow().num_rows
     assert list(frame.columns) == list(rows[0])
     recall = frame.query("segment == 'all' and metric == 'recall' and k == 4")
     assert recall.value.item() == result.recall(4)

@@ -114,19 +114,18 @@ def test_every_conversion_holds_the_same_rows(titles):
     for value in (matches, matches[2], matches[1], matches[:0]):
         rows = value.to_dicts()
         assert value.to_pandas().to_dict("records") == rows
-        assert value.to_polars().to_dicts() == rows
+        assert pl.DataFrame(value.to_arrow()).to_dicts() == rows
         assert value.to_arrow().to_pylist() == rows
     assert isinstance(matches.to_pandas(), pd.DataFrame)
-    assert isinstance(matches.to_polars(), pl.DataFrame)
     assert isinstance(matches.to_arrow(), pa.Table)
     assert matches.to_arrow().column_names[:3] == ["query", "product_id", "score"]
     assert matches.to_arrow().schema.field("score").type == pa.float32()
 
 
-@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
 def test_a_missing_package_is_named_in_a_sentence(package, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    convert = {"pandas": "to_pandas", "polars": "to_polars", "pyarrow": "to_arrow"}[package]
+    convert = {"pandas": "to_pandas", "pyarrow": "to_arrow"}[package]
     with pytest.raises(ImportError, match=f"needs {package}, which is not installed: pip install"):
         getattr(make_matches()[0], convert)()
 

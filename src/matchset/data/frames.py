@@ -1,21 +1,19 @@
-"""Frames: how does a result become a pandas, polars or pyarrow table without depending on them?"""
+"""Frames: how does a result become a pandas or pyarrow table without depending on them?"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from matchset.data.arrow import ArrowSource, ExportColumn, export_columns
+from matchset.data.arrow import ExportColumn, export_columns
 from matchset.strings import Strings
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 
@@ -35,14 +33,9 @@ class Tabular(ABC):
             {column.name: _to_pandas(column, pandas) for column in self._columns()}
         )
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return a polars frame with the columns of `to_dicts`."""
-        frame: pl.DataFrame = require_package("polars").DataFrame(_Stream(self))
-        return frame
-
     def to_arrow(self) -> pa.Table:
         """Return a pyarrow table with the columns of `to_dicts`."""
-        return require_package("pyarrow").table(_Stream(self))
+        return require_package("pyarrow").table(self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export to Arrow, with the columns of `to_dicts`."""
@@ -62,16 +55,6 @@ def to_columns(rows: Sequence[Mapping[str, Any]]) -> list[ExportColumn]:
             dtype = np.int32 if isinstance(first, int) else np.float64
             columns.append(ExportColumn(name, np.array(values, dtype=dtype)))
     return columns
-
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """An Arrow source only: polars would read a sequence item by item."""
-
-    source: ArrowSource
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.source.__arrow_c_stream__(requested_schema)
 
 
 def _to_pandas(column: ExportColumn, pandas: Any) -> Any:
