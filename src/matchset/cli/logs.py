@@ -132,7 +132,7 @@ def show_log(log: Log, *, min_query_count: float) -> None:
     print_heading("Log")
     counts = log.query_counts()
     shown = log.shown(min_query_count)
-    rows: dict[str, object] = {"rows read": str(log.report) if log.report.rows else len(log)}
+    rows: dict[str, object] = {"rows": str(log.report) if log.report.rows else f"{len(log)} rows"}
     rows |= {"queries": len(log.queries), "products": len(log.products)}
     if log.days:
         rows["days"] = f"{log.days[0]} to {log.days[1]}"

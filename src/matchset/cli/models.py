@@ -106,7 +106,7 @@ def prune(
     drop
         Parts of a match set to leave out: tree, towers, lexical, neighbors.
     out
-        Folder for the smaller model.
+        File for the smaller model.
     overwrite
         Replace an existing model.
 

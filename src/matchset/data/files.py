@@ -71,7 +71,8 @@ def _expand(entry: PathLike) -> list[DataFile]:
         return [_check_file(path)]
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
     if not matches:
-        raise DataError("there is no such file, and no file matches", path=path)
+        rule = "no file matches" if glob.has_magic(str(path)) else "there is no such file"
+        raise DataError(rule, path=path)
     n_fixed = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
     base = Path(*path.parts[:n_fixed])
     return _check_one_format([file for m in matches for file in _find_inside(Path(m), base)], path)

@@ -128,6 +128,8 @@ def find_pairs(
     n_threads = count_threads(threads)
     pairs = positives(log, events=config.events, min_count=config.min_count, threads=n_threads)
     if len(pairs) == 0:
+        if len(log) == 0:
+            raise NothingToLearnError("a log must have rows to learn from; got none")
         raise NothingToLearnError(
             f"a log must have a positive pair to learn from; got none in {len(log):,} rows "
             f"with {dict(pairs.rule.weights)} and min_count {pairs.rule.min_count:g}"

@@ -200,7 +200,10 @@ def _say_why(name: str, source: SourceReason, bounds: Bounds, steps: Steps) -> s
     """Say why a source did not read the product."""
     has_terms = len(source.terms[0]) > 0
     if name == "tree":
-        return f"not in the beam: {_find_loss(steps)}" if steps else _NOT_IN_TREE
+        if not steps:
+            return _NOT_IN_TREE
+        lost = _find_loss(steps)
+        return f"not in the beam: {lost}" if lost else "in the beam, but too low to be proposed"
     if name == "lexical":
         among = f"not among the first {bounds.lexical_postings:,} titles with these words"
         return among if has_terms else "no word in common"
@@ -217,8 +220,8 @@ def _list_others(
         count = np.expm1(reasons.features[FEATURES.index("same_query")])
         note = f"it led there, with weight {count:.3g}"
         yield ExplanationPart("same query", reasons.share(same_query), note)
-    led = f"{n_queries:,} queries led to it" if n_queries else "no query led to it"
-    yield ExplanationPart("popularity", reasons.share(_POPULARITY), led)
+    count = {0: "no query", 1: "1 query"}.get(n_queries, f"{n_queries:,} queries")
+    yield ExplanationPart("popularity", reasons.share(_POPULARITY), f"{count} led to it")
     rest = tuple(name for name in FEATURES if name not in _GROUPED)
     kind = "products that some query led to" if n_queries else "products without queries"
     yield ExplanationPart("constant", reasons.share(rest), f"for {kind}")

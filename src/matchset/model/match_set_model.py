@@ -254,6 +254,7 @@ class MatchSetModel:
         """Say how many of the answers should be new products, and who says so."""
         share, days = self.bounds.cold_share, self.reranker.facts.get("days")
         source = f"as the last {days} days tell" if days else "assumed"
+        source = "as the last day tells" if days == 1 else source
         return f"{share:.1%}, {source if share == self.reranker.new_share else 'as set'}"
 
     def part_bytes(self) -> dict[str, int]:

@@ -69,7 +69,7 @@ class Paths:
             raise not_found()  # a line break at the end, which Starlette overlooks
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in self._handlers:
-            raise wrong_method(", ".join(sorted(self._handlers)))
+            raise wrong_method(sorted(self._handlers))
         response = await self._handlers[method](Request(scope, receive))
         await self._sender.send(response, send)
 

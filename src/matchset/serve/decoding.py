@@ -16,6 +16,7 @@ from matchset.serve.request_errors import RequestError, shorten
 T = TypeVar("T")
 _FIELD = re.compile(r"field `([^`]*)`")
 _KIND = re.compile(r"Expected `(.*?)`, got")
+_ARTICLES = {"array": "an array", "object": "an object"}
 _LIMIT = re.compile(r"Expected `(.*?)`( of length)? (<=|>=|>|<) (.*)")
 _BOUNDS = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
@@ -121,7 +122,9 @@ def _refuse(fault: str, given: Any) -> NoReturn:
     value = _find(given, name)
     if (limit := _LIMIT.fullmatch(rule)) is None:
         kind = _KIND.match(rule)
-        what = f"must be {kind[1]}" if kind else rule[:1].lower() + rule[1:100]
+        what = rule[:1].lower() + rule[1:100]
+        if kind is not None:
+            what = f"must be {_ARTICLES.get(kind[1], kind[1])}"
         raise RequestError("bad_parameter", f"{name} {what}; got {shorten(value)}", parameter=name)
     bound = f"{_BOUNDS[limit[3]]} {limit[4]}"
     code = _CODES.get(re.sub(r"\d+", "", name), "bad_parameter")

@@ -88,10 +88,11 @@ def not_found() -> RequestError:
     return RequestError("not_found", "there is nothing at this path")
 
 
-def wrong_method(allowed: str) -> RequestError:
+def wrong_method(allowed: Sequence[str]) -> RequestError:
     """Return the error for a path that does not support a method."""
-    rule = f"the method must be one of {allowed}; got another"
-    return RequestError("method_not_allowed", rule, headers=((b"allow", allowed.encode()),))
+    rule = f"the method must be {' or '.join(allowed)}; got another"
+    allow = ", ".join(allowed).encode()
+    return RequestError("method_not_allowed", rule, headers=((b"allow", allow),))
 
 
 def too_large(most: int) -> RequestError:
