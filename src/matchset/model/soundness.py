@@ -26,6 +26,7 @@ from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import PastQueries
 from matchset.model.packed import PackedTree
 from matchset.model.towers import TowerIndex
+from matchset.storage.codec import join_path
 from matchset.strings import Strings
 
 _MADE = ("added", "fresh", "native")
@@ -43,10 +44,10 @@ def check_rows(value: object, at: str = "") -> None:
         _check_parts(value, at)
     elif isinstance(value, Mapping):
         for name, part in value.items():
-            check_rows(part, _join(at, name))
+            check_rows(part, join_path(at, name))
     elif isinstance(value, tuple | list):
         for number, part in enumerate(value):
-            check_rows(part, _join(at, number))
+            check_rows(part, join_path(at, number))
 
 
 @check_rows.register
@@ -129,11 +130,7 @@ def _(model: MatchSetModel, at: str) -> None:
 def _check_parts(value: Any, at: str) -> None:
     for field in fields(value):
         if field.init and field.name not in _MADE:
-            check_rows(getattr(value, field.name), _join(at, field.name))
-
-
-def _join(at: str, name: object) -> str:
-    return f"{at}.{name}" if at else str(name)
+            check_rows(getattr(value, field.name), join_path(at, field.name))
 
 
 def _require_ascending(offsets: NDArray[np.integer], end: int, at: str) -> None:

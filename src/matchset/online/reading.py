@@ -76,7 +76,6 @@ def analyze(
     control: str | None = None,
     planned: float = PLANNED_SEARCHES,
     is_final: bool = False,
-    seed: int = 0,
 ) -> Reading:
     """Compare the arms of an experiment with the first of its definition, or with `control`.
 
@@ -104,7 +103,7 @@ def analyze(
         decides = preferences[0].metric if preferences else decides
     else:
         ratio = check_sample_ratio({name: part.n_units for name, part in parts.items()}, shares)
-        false_alarms = kept.count_false_alarms(decides, seed=seed) if len(kept) else None
+        false_alarms = kept.count_false_alarms(decides) if len(kept) else None
     return Reading(
         experiment=outcomes.experiment,
         arms=arms,

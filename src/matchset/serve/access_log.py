@@ -22,11 +22,6 @@ _FLUSH_LINES = 512
 _STDERR = 2
 
 
-def is_pretty() -> bool:
-    """Whether lines are for people: in a terminal."""
-    return sys.stderr.isatty()
-
-
 def write_line(level: str, event: str, fields: dict[str, Any], *, pretty: bool) -> bytes:
     """Return one line of a log."""
     now = datetime.now(UTC)
@@ -69,7 +64,7 @@ def log_settings() -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": LineFormatter, "pretty": is_pretty()}},
+        "formatters": {"lines": {"()": LineFormatter, "pretty": sys.stderr.isatty()}},
         "handlers": handlers,
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
@@ -86,7 +81,7 @@ class AccessLog:
     """A line per request; lines are written in groups, twenty times a second."""
 
     def __init__(self) -> None:
-        self._pretty = is_pretty()
+        self._pretty = sys.stderr.isatty()
         self._lines: list[bytes] = []
 
     def add(self, fields: dict[str, Any]) -> None:

@@ -50,10 +50,6 @@ CODES: dict[str, tuple[int, str]] = {
     "not_written": (507, "The change could not be written; nothing changed."),
     "maybe_written": (507, "The change may be written; send it again with the same version."),
     "timeout": (504, "The request took too long."),
-    "reload_timeout": (
-        504,
-        "The new model was not read, or not opened by all workers, in time.",
-    ),
 }
 
 

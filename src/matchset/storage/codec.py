@@ -149,7 +149,8 @@ def _build(at: str, make: Callable[..., Any], *args: Any, **values: Any) -> Any:
         raise ValueError(f"{at}: {error}" if at else str(error)) from None
 
 
-def _join(at: str, name: object) -> str:
+def join_path(at: str, name: object) -> str:
+    """Return where a part of a value stands."""
     return f"{at}.{name}" if at else str(name)
 
 
@@ -188,9 +189,9 @@ def _anything() -> Codec:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, list | tuple):
-            return [check(item, _join(at, i), _) for i, item in enumerate(value)]
+            return [check(item, join_path(at, i), _) for i, item in enumerate(value)]
         if isinstance(value, Mapping) and all(type(key) is str for key in value):
-            return {key: check(item, _join(at, key), _) for key, item in value.items()}
+            return {key: check(item, join_path(at, key), _) for key, item in value.items()}
         raise _fail(at, "a plain value", value)
 
     return Codec(check, check)
@@ -274,7 +275,7 @@ def _sequence(kind: type, arguments: tuple[Any, ...]) -> Codec:
         if not isinstance(items, list | tuple) or (is_fixed and len(items) != len(each)):
             raise _fail(at, f"a list of {len(each)}" if is_fixed else "a list", items)
         codecs = each if is_fixed else each * len(items)
-        paths = (_join(at, number) for number in range(len(items)))
+        paths = (join_path(at, number) for number in range(len(items)))
         return list(zip(codecs, items, paths, strict=True))
 
     return Codec(
@@ -290,7 +291,7 @@ def _mapping(arguments: tuple[Any, ...]) -> Codec:
     def pair(mapping: Any, at: str) -> list[tuple[str, Any, str]]:
         if not isinstance(mapping, Mapping) or not all(type(name) is str for name in mapping):
             raise _fail(at, "an object", mapping)
-        return [(key, item, _join(at, i)) for i, (key, item) in enumerate(mapping.items())]
+        return [(key, item, join_path(at, i)) for i, (key, item) in enumerate(mapping.items())]
 
     return Codec(
         lambda value, at, arrays: {k: codec.encode(v, p, arrays) for k, v, p in pair(value, at)},
@@ -422,7 +423,7 @@ class _Fields:
         if type(value) is not self.kind:
             raise _fail(at, f"a {self.kind.__name__}", value)
         return {
-            name: codec.encode(getattr(value, name), _join(at, name), arrays)
+            name: codec.encode(getattr(value, name), join_path(at, name), arrays)
             for name, codec in self.codecs.items()
         }
 
@@ -434,9 +435,9 @@ class _Fields:
             (stored.keys() - self.codecs.keys(), f"is no field of {self.kind.__name__}"),
         ):
             if names:
-                raise ValueError(f"{_join(at, _show(min(names))[1:-1])} {rule}")
+                raise ValueError(f"{join_path(at, _show(min(names))[1:-1])} {rule}")
         values = {
-            name: codec.decode(stored[name], _join(at, name), arrays)
+            name: codec.decode(stored[name], join_path(at, name), arrays)
             for name, codec in self.codecs.items()
         }
         return _build(at, self.kind, **values)
