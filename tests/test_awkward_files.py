@@ -367,17 +367,14 @@ def test_the_command_line_chooses_among_duplicates(tmp_path, klicks, call):
     assert "Catalog(2 products)" in said
 
 
-def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkeypatch):
+def test_the_server_says_who_reads_a_log_of_other_columns(klicks, call, monkeypatch):
     given = {}
     monkeypatch.setattr(
         "matchset.serve.serve_command.start", lambda *_, **options: given.update(options)
     )
-    flags = [*FLAGS, "--encoding", "cp1252", "--decimal", ",", "--events.Kauf", 1]
-    flags += ["--time-format", "%d.%m.%Y %H:%M"]
-    code, _, error = call("serve", "model", "--log", klicks, *flags)
-    assert code == 0, error
-    assert given["events"] == {"Kauf": 1}
-    assert len(given["read_log"]().queries) == 5
+    assert call("serve", "model", "--log", klicks)[0] == 0
+    with pytest.raises(ValueError, match=r"klicks.csv: .*; matchset split has this option"):
+        given["read_log"]()
 
 
 def test_every_parameter_that_a_reader_names_is_a_flag():

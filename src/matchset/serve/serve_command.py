@@ -10,9 +10,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from matchset.cli.console import format_error
 from matchset.cli.flags import LogColumns
 from matchset.data.log import Log
-from matchset.errors import install_command
+from matchset.errors import DataError, install_command
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.snapshots import Sources
 
@@ -41,15 +42,26 @@ def serve(
         Files of other saved matchers to serve as well, each of another kind.
     log
         A log whose purchases the page marks, and whose frequent queries it offers as examples. Its
-        columns must have their usual names, as those of a log that matchset wrote have.
+        columns must have their usual names, as those of the files of `matchset split` have.
     config
         How the server runs.
     limits
         Limits of a request.
 
     """
-    read = partial(LogColumns().read, list(log)) if log else None
+    read = partial(read_usual, list(log)) if log else None
     start(Sources(model, also), config, limits, read_log=read, on_ready=print_address)
+
+
+def read_usual(files: list[str]) -> Log:
+    """Read a log whose columns have their usual names."""
+    try:
+        return LogColumns().read(files)
+    except DataError as error:
+        if error.parameter is None:
+            raise
+        has = "matchset split has this option, and writes a log that can be served"
+        raise ValueError(f"{format_error(error)}; {has}") from error
 
 
 def start(
