@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from logs import rows_of
 from match_sets import make_shop
 
 import matchset as ms
 from matchset.data import grouping
 from matchset.data.arrow import NO_DAY
-from matchset.data.log import Log, make_log
+from matchset.data.log import make_log
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -37,13 +38,6 @@ def log_of(rows):
         events=EVENTS,
         **dict(zip(["query", "product", "event", "day", "count"], columns, strict=True)),
     )
-
-
-def rows_of(log: Log):
-    return {
-        (log.queries[q], log.products[p], log.events[e], d): c
-        for q, p, e, d, c in zip(log.query, log.product, log.event, log.day, log.count, strict=True)
-    }
 
 
 @pytest.fixture(params=["one slab", "many slabs"], autouse=True)

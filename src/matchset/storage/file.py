@@ -82,17 +82,16 @@ class Opened:
 
 def write_file(
     path: Path, kind: str, header: Json, arrays: Arrays, *, overwrite: bool = False
-) -> str:
-    """Write a file, all or nothing, flushed to disk; returns the checksum of its header.
+) -> None:
+    """Write a file, all or nothing, flushed to disk.
 
     `overwrite` replaces a file that matchset wrote, and nothing else.
     """
     check_target(path, overwrite=overwrite)
     with new_file(path) as stream:
-        digest = write_value(stream, kind, header, arrays)
+        write_value(stream, kind, header, arrays)
         if path.exists() and not overwrite:  # of processes that save to a new path, one does
             raise TargetExistsError(path)
-    return digest
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
@@ -122,8 +121,8 @@ def is_ours(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def write_value(stream: IO[bytes], kind: str, header: Json, arrays: Arrays) -> str:
-    """Write header and arrays at the start of a stream; returns the checksum of the header."""
+def write_value(stream: IO[bytes], kind: str, header: Json, arrays: Arrays) -> None:
+    """Write header and arrays at the start of a stream."""
     entries, end = {}, 0
     for name, array in arrays.items():
         entry = _Entry(array.dtype.newbyteorder("<"), tuple(array.shape), end, _NO_DIGEST)
@@ -135,7 +134,6 @@ def write_value(stream: IO[bytes], kind: str, header: Json, arrays: Arrays) -> s
     data = _dump(kind, header, entries)
     stream.seek(0)
     stream.write(_start(data) + data)
-    return hashlib.sha256(data).hexdigest()
 
 
 def _dump(kind: str, value: Json, entries: Mapping[str, _Entry]) -> bytes:
