@@ -46,7 +46,7 @@ def test_the_environment_sets_options_and_a_flag_wins_over_it(started, monkeypat
 def test_help_names_the_variable_of_every_option(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     app(["serve", "--help"], result_action="return_value")
-    shown = set(re.findall(r"env var: (\w+)", capsys.readouterr().out))
+    shown = set(re.findall(r"env var:[\s│]+(\w+)", capsys.readouterr().out))
     wanted = {f"MATCHSET_{field.name.upper()}" for field in fields(ServeConfig)}
     wanted |= {f"MATCHSET_LIMITS_{field.name.upper()}" for field in fields(Limits)}
     assert wanted | {"MATCHSET_MODEL", "MATCHSET_ALSO", "MATCHSET_LOG"} <= shown
