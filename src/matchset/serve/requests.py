@@ -70,7 +70,13 @@ MinRelative = Annotated[
         examples=[0.1],
     ),
 ]
-Matcher = Annotated[str, Meta(description="Name of the matcher, as listed by /v1/model.")]
+Matcher = Annotated[
+    str,
+    Meta(
+        description="Name of the matcher, as listed by /v1/model.",
+        extra_json_schema={"format": "matcher"},  # our own: names that /v1/model lists
+    ),
+]
 Unit = Annotated[
     str,
     Meta(
