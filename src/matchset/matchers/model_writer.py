@@ -108,7 +108,7 @@ class Writer:
         loaded = open_model(self._path, known)
         if not isinstance(loaded.matcher, MatchSet):
             rule = f"must be a match set; got a {loaded.matcher.kind}"
-            raise ParameterError(rule, parameter="model")
+            raise ParameterError(rule, path=self._path)
         return loaded
 
     def _take(self, step: Step) -> MatchSet:

@@ -163,7 +163,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
     def update(current: Products) -> Changes:
         rows, n_unknown = known_rows(catalog, current)
         if n_unknown:
-            logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
+            logger.warning("products left out, as they are not in the model: %s", f"{n_unknown:,}")
         return upserted(rows, np.repeat(number, len(rows)))
 
     return Step(catalog.ids, update)
@@ -177,7 +177,7 @@ def removing(ids: Strings, version: int | None) -> Step:
     def remove(current: Products) -> Changes:
         n_unknown = int(np.count_nonzero(current.index_of(distinct) < 0))
         if n_unknown:
-            logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
+            logger.warning("products to remove that are not in the model: %s", f"{n_unknown:,}")
         return removed(distinct, versions, current)
 
     return Step(distinct, remove)
