@@ -2,6 +2,7 @@
 
 import _thread
 import ctypes
+import signal
 import threading
 
 import duckdb
@@ -103,9 +104,13 @@ def test_a_failing_stream_gives_its_own_message():
 def test_ctrl_c_ends_the_reading_of_a_stream_that_computes_for_minutes():
     rows = duckdb.sql("SELECT left(md5(md5(md5(i::VARCHAR))), 1) AS x FROM range(30_000_000) t(i)")
     timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        read_columns(rows, coded=["x"])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist ignores it
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            read_columns(rows, coded=["x"])
+    finally:
+        signal.signal(signal.SIGINT, before)
     timer.join()
 
 
