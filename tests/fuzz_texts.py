@@ -190,6 +190,7 @@ def run_request(case, models, _):
 
     scope = {
         "type": "http", "method": case["method"], "path": case["path"], "root_path": "",
+        "raw_path": case["path"].encode(),
         "query_string": bytes.fromhex(case["query"]),
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }  # fmt: skip
