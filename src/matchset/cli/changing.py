@@ -191,7 +191,7 @@ def refresh(
 
 
 def _read_ids(file: Path, product: str | None, encoding: str | None) -> Strings:
-    """The ids of a table, whatever else is in it; one that is there twice is there once."""
+    """Return the ids of a table, each once, whatever else is in it."""
     return read_catalog(
         str(file),
         product=product,
@@ -238,5 +238,5 @@ def _tell_step(before: MatchSet, after: MatchSet, ids: Strings) -> None:
 
 
 def _tell(matcher: MatchSet) -> None:
-    """What the model holds now."""
+    """Print what the model holds now."""
     print_text(f"{len(matcher.products):,} products; {matcher.freshness}")

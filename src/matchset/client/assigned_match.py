@@ -21,7 +21,7 @@ class AssignedMatch(Match):
 
     @classmethod
     def read(cls, match: Match, response: Mapping[str, Any]) -> AssignedMatch:
-        """A match with what a response to one query says about it."""
+        """Return a match with what a response to one query says about it."""
         (result,) = response["results"]
         origins = [hit["from"] for hit in result["products"] if "from" in hit]
         return cls(

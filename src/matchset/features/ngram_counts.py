@@ -40,7 +40,7 @@ class NGramCounts:
         return NGramCounts(*arrays, self.is_shown[chosen], self.n_distinct)
 
     def slice(self, begin: int, end: int) -> NGramCounts:
-        """Those from begin to end; nothing is copied."""
+        """Return those from begin to end; nothing is copied."""
         names, at = self.names.slice(begin, end), slice(begin, end)
         return NGramCounts(self.keys[at], self.df[at], names, self.is_shown[at], end - begin)
 

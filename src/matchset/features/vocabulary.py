@@ -68,7 +68,7 @@ class Vocabulary:
         return len(self.unknown_idf) > 0 and self.sizes != self.distinct
 
     def to_native(self) -> _native.Vocabulary:
-        """The native view over these arrays."""
+        """Return the native view over these arrays."""
         units, lengths = kind_arrays(self.config.ngrams)
         return _native.Vocabulary(
             self.slots,

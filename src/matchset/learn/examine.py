@@ -90,7 +90,7 @@ def _measure_new(pairs: Csr, held: HeldBack, is_cold: NDArray[np.bool_]) -> floa
 def _add_left(
     model: MatchSetModel, data: TrainingData, catalog: Catalog, left: Strings, *, threads: int
 ) -> MatchSetModel:
-    """The model with products that were held back, as if they came after the training."""
+    """Return the model with products that were held back, as if they came after the training."""
     rows = catalog.ids.index_of(left)
     texts = [each.take(rows) for each in (catalog.titles, catalog.more_text) if each is not None]
     added = index_added(

@@ -94,7 +94,7 @@ def fit_reranker(
 
 
 def list_subsets(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """All parts but each, then each alone: none twice."""
+    """Return all parts but each, then each alone: none twice."""
     without = [tuple(name for name in parts if name != part) for part in parts]
     alone = [(part,) for part in parts]
     return list(dict.fromkeys(some for some in (*without, *alone) if some and some != parts))
@@ -305,7 +305,7 @@ def _couple(squares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _scale(values: Floats) -> float:
-    """The power of two that is nearest to the deviation; 1 where there is none."""
+    """Return the power of two that is nearest to the deviation; 1 where there is none."""
     deviation = float(values.std(dtype=np.float64)) if len(values) else 0.0
     if deviation <= 1e-6:
         return 1.0

@@ -188,7 +188,7 @@ class Choice:
         return max(1.0, self.config.min_count)
 
     def _has_another(self) -> NDArray[np.bool_]:
-        """Whether a row would still be positive with an event less."""
+        """Return whether a row would still be positive with an event less."""
         return np.asarray(self.log.count - self._unit >= self.config.min_count)
 
     def _count_cold(self, recent: HeldBack | None) -> int:

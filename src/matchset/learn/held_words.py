@@ -84,7 +84,7 @@ def _take(words: NDArray[np.int64], *costs: tuple[NDArray[np.int64], float]) -> 
 
 
 def _mark_words(texts: Strings, threads: int) -> tuple[sp.csr_array, Strings]:
-    """Which words each normalized text has; pairs of characters in scripts without spaces."""
+    """Return each normalized text's words; in scripts without spaces, pairs of characters."""
     analyzed = learn_stems(Strings.of([]), UNSPACED).analyze(texts, threads=threads)
     every = np.ones(len(texts), dtype=np.uint8)
     offsets, word, distinct, _ = _native.number_words(
@@ -99,12 +99,12 @@ def _mark_words(texts: Strings, threads: int) -> tuple[sp.csr_array, Strings]:
 
 
 def _count(has_word: sp.csr_array) -> NDArray[np.int64]:
-    """How many of the texts have each word."""
+    """Return how many of the texts have each word."""
     return np.bincount(has_word.indices, minlength=has_word.shape[1])
 
 
 def _have_any(has_word: sp.csr_array, words: NDArray[np.int64]) -> Mask:
-    """Which of the texts have one of the words."""
+    """Return which of the texts have one of the words."""
     is_chosen = np.zeros(has_word.shape[1], dtype=np.int64)
     is_chosen[words] = 1
     return np.asarray(has_word @ is_chosen > 0)

@@ -28,7 +28,7 @@ LEAST_DAYS = 14  # of a log whose end is held back
 
 
 def count_rounds(log: Log) -> int:
-    """How often to hold back where time can't tell: more often, the fewer queries there are."""
+    """Return the number of rounds where time can't tell: more, the fewer queries there are."""
     if _is_long(log):
         return 1
     return max(1, min(_MOST_ROUNDS, round(_ENOUGH_QUERIES / max(1, len(log.queries)))))
@@ -56,7 +56,7 @@ def hold_back(
 
 
 def _has_impressions(log: Log) -> bool:
-    """Whether most events are impressions, so that products without a row were hardly shown."""
+    """Return whether most events are impressions: then products without a row were hardly shown."""
     is_impression = np.array([kind_of(name) == "impression" for name in log.events], dtype=np.bool_)
     return bool(2 * log.count[is_impression[log.event]].sum() > log.count.sum())
 

@@ -113,7 +113,7 @@ class LabeledCandidates:
         return is_other
 
     def keep(self, candidates: NDArray[np.bool_]) -> LabeledCandidates:
-        """All queries, with some of their candidates."""
+        """Return all queries, with some of their candidates."""
         return self.select(np.ones(len(self.n_positive), dtype=np.bool_), candidates)
 
     def score(self, weights: Floats) -> NDArray[np.float64]:

@@ -129,7 +129,7 @@ def _count_recent(
 def _count(
     known: Known, data: RefreshData, tree: RefreshedTree | None, n_before: int
 ) -> dict[str, Any]:
-    """What a report counts; `n_before` products came before the last refresh."""
+    """Return what a report counts; `n_before` products came before the last refresh."""
     return {
         "new_pairs": data.n_new_pairs,
         "pairs": len(data.Y.indices),
@@ -180,7 +180,7 @@ def _measure_unknown(known: Known, log: Log) -> float:
 
 
 def _refresh_tree(known: Known, data: RefreshData, X_titles: Csr, threads: int) -> RefreshedTree:
-    """The tree; one that was trained without towers has learned from titles, too."""
+    """Return the tree; one that was trained without towers has learned from titles, too."""
     packed, config = known.model.tree, known.config
     if packed is None:
         raise RuntimeError("a tree must be there")
@@ -199,7 +199,7 @@ def _refresh_tree(known: Known, data: RefreshData, X_titles: Csr, threads: int) 
 
 
 def _refresh_towers(known: Known, data: RefreshData, texts: list[Csr], threads: int) -> TowerIndex:
-    """The same embeddings; products that came have vectors now, and lists that hold them."""
+    """Return the same embeddings; products that came have vectors now, and lists that hold them."""
     towers = known.model.towers
     if towers is None:
         raise RuntimeError("towers must be there")

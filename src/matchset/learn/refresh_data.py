@@ -47,7 +47,7 @@ class Known:
         return int(np.count_nonzero(self.label_of >= 0))
 
     def training_rule(self, log: Log) -> EventRule:
-        """What made a pair positive in the training."""
+        """Return what made a pair positive in the training."""
         if self.events:
             return EventRule(self.events, self.config.min_count)
         return training_rule(
@@ -55,7 +55,7 @@ class Known:
         )
 
     def relevance_rule(self, log: Log) -> EventRule:
-        """What makes a pair relevant, by the events of the training."""
+        """Return what makes a pair relevant, by the events of the training."""
         return relevance_rule(
             self.events or log.events, weights=self.config.events, min_count=self.config.min_count
         )
@@ -118,7 +118,7 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
 
 
 def _forget_words(known: Known, log: Log, pairs: Positives) -> Strings:
-    """The queries without private words; what the model has learned is none."""
+    """Return the queries without private words; what the model has learned is none."""
     counts = log.query_counts()[log.queries.index_of(pairs.queries)]
     words = _list_known_words(pairs.queries, known.vectorizer)
     public = Strings.concatenate([*known.texts, words])
@@ -127,7 +127,7 @@ def _forget_words(known: Known, log: Log, pairs: Positives) -> Strings:
 
 
 def _list_known_words(queries: Strings, vectorizer: Vectorizer) -> Strings:
-    """The words of normalized queries whose stems the vocabulary has, whole and in pieces."""
+    """Return words of normalized queries whose stems the vocabulary has, whole and in pieces."""
     pieces, _ = _native.list_words(queries.data, queries.offsets, 1)
     everything = np.ones(len(queries), dtype=np.uint8)
     _, _, whole, _ = _native.number_words(queries.data, queries.offsets, everything, 1)
@@ -148,7 +148,7 @@ def find_words(texts: Strings, vectorizer: Vectorizer) -> tuple[Offsets, Ids]:
 
 
 def _name_columns(rows: Csr, label_of: Ids, n_cols: int) -> Csr:
-    """The same rows with other columns, without those whose new number is -1."""
+    """Return the same rows with other columns, without those whose new number is -1."""
     columns = label_of[rows.indices]
     is_kept = columns >= 0
     indptr = offsets_of(is_kept)[rows.indptr]

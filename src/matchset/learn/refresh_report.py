@@ -36,7 +36,7 @@ class RefreshReport:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RefreshReport:
-        """A report from plain values, as a model's provenance holds them."""
+        """Return a report from plain values, as a model's provenance holds them."""
         lists = {
             name: None if stored[name] is None else tuple(stored[name])
             for name in ("recall", "recall_trained")

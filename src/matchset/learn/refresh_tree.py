@@ -110,7 +110,7 @@ def _place_labels(
     config: LearnConfig,
     threads: int,
 ) -> _Shape:
-    """The tree over the labels that have positives now."""
+    """Return the tree over the labels that have positives now."""
     has_positives = np.diff(by_label.indptr) > 0
     label, leaf = label_of[tree.labels], tree.parents(tree.depth - 1)
     stays = (label >= 0) & has_positives[label]
@@ -141,7 +141,7 @@ def _place_labels(
 
 
 def _find_leaves(Z: Csr, leaf: Ids, n_leaves: int) -> Ids:
-    """The leaf most like each of the last rows of Z; `leaf` has those of the first rows."""
+    """Return the leaf most like each of the last rows of Z; `leaf` has those of the first rows."""
     n_old, rows = len(leaf), Z.to_scipy()
     belongs = sp.csr_array((np.ones(n_old, np.float32), (leaf, np.arange(n_old))),
                            shape=(n_leaves, n_old))  # fmt: skip
@@ -191,7 +191,7 @@ def _split_leaves(
 def _find_parents(
     tree: LabelTree, nodes: Ids, is_solved: NDArray[np.bool_]
 ) -> tuple[tuple[Offsets, ...], tuple[Ids, ...]]:
-    """The levels above the leaves, given by their old numbers, and sources of all parents.
+    """Return the levels above the leaves, given by their old numbers, and sources of all parents.
 
     A parent is solved again if its children are not those of before, or if many leaves are.
     """
@@ -213,7 +213,7 @@ def _find_parents(
 def _make_problem(
     examples: Examples, top: TreeModel, levels: list[Csr], config: LearnConfig, threads: int
 ) -> LayerProblem:
-    """What the layer below those that are there is trained on."""
+    """Return what the layer below those that are there is trained on."""
     level = len(top.layers)
     instances = select_instances(
         examples.X, top, positives=levels, given=None, config=config, threads=threads
@@ -225,7 +225,7 @@ def _make_problem(
 def _solve_again(
     problem: LayerProblem, level: int, sources: Ids, config: LearnConfig, threads: int
 ) -> dict[int, list[SolvedParents]]:
-    """The parents without weights, in runs; by their first number."""
+    """Return the parents without weights, in runs; by their first number."""
     seed, found = config.seed * 64 + level, {}
     with ThreadPoolExecutor(threads) as pool:
         for begin, end in _find_runs(sources == _SOLVED):
@@ -251,7 +251,7 @@ def _find_runs(is_chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 def _take_kept(
     old: TreeModel, level: int, sources: Ids, feature_of: Ids
 ) -> dict[int, list[SolvedParents]]:
-    """The parents whose weights stay, in runs; by their first number."""
+    """Return the parents whose weights stay, in runs; by their first number."""
     found = {}
     for begin, end in _find_runs(sources != _SOLVED):  # none where the tree was built anew
         layer, first_child = old.layers[level], old.tree.offsets[level]

@@ -57,7 +57,7 @@ def _fit_own(
     chosen: NDArray[np.bool_],
     common: Calibration,
 ) -> Calibration:
-    """The lines of one situation; of few positives, those of all with a shrunken shift."""
+    """Return the lines of one situation; of few positives, those of all with a shrunken shift."""
     n = int(np.count_nonzero(data.is_positive[chosen]))
     if n >= _LEAST_POSITIVES:
         return _fit_lines(data, scores, chosen)
@@ -67,7 +67,7 @@ def _fit_own(
 
 
 def _count_doublings(n_days: int) -> float:
-    """How often the days double to a month; more than twice would be guessing."""
+    """Return how often the days double to a month; more than twice would be guessing."""
     return max(-_MOST_DOUBLINGS, min(math.log2(MONTH / n_days), _MOST_DOUBLINGS))
 
 
@@ -88,7 +88,7 @@ def measure_growth(log_odds: NDArray[np.float64], row: Ids, halves: NDArray[np.u
 
 
 def _find_shift(log_odds: NDArray[np.float64], n_right: int) -> float:
-    """What must be added to log-odds so that as many are expected as are right."""
+    """Return what must be added to log-odds so that as many are expected as are right."""
     low, high = -10.0, 10.0
     for _ in range(30):
         middle = (low + high) / 2

@@ -75,11 +75,11 @@ class TrainingRecord:
     provenance: Mapping[str, Any]  # when, from what and how it was trained
 
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
-        """Which queries had a positive pair in training, (n_queries,)."""
+        """Return which queries had a positive pair in training, (n_queries,)."""
         return np.isin(normalize_strings(queries).hashes(), self.query_hashes)
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
-        """Which product ids had a positive pair in training, (n_ids,)."""
+        """Return which product ids had a positive pair in training, (n_ids,)."""
         labels = self.products.ids.index_of(ids)
         return np.asarray(np.append(self.n_queries_of, 0)[labels] > 0)  # the last: unknown ones
 
@@ -195,7 +195,7 @@ class Matcher(Saved):
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
 
     def label_of(self, product: str) -> int:
-        """The label of a product id; a ValueError if the matcher does not have it."""
+        """Return the label of a product id; a ValueError if the matcher does not have it."""
         if (label := int(self.products.index_of([product])[0])) < 0:
             rule = f"product must be one of the matcher's products; got {product!r}"
             near = find_near(product, self.products.ids)
@@ -243,7 +243,7 @@ def to_texts(queries: Iterable[str]) -> Strings:
 
 
 def check_k(k: SupportsIndex) -> int:
-    """The number of products, checked to be a positive integer."""
+    """Return the number of products, checked to be a positive integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise TypeError(f"k must be an int; got {type(k).__name__}")
     if (number := index(k)) < 1:

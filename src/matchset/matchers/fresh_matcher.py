@@ -189,7 +189,7 @@ class FreshMatcher(TrainedMatcher):
         return Delta(changes, titles, fresh.generation, fresh.changed, is_whole)
 
     def _learn(self, log: Log, old_log: Log | None) -> Self:
-        """A match set as trained on the products of now, which has learned from a log."""
+        """Return a match set as trained on the products of now, which has learned from a log."""
         trained, changes = self._trained(), self._changed().changes
         last_day = self.provenance.get("last_day")
         is_gone = apply_changes(trained.products, changes).is_gone
@@ -223,7 +223,7 @@ class FreshMatcher(TrainedMatcher):
         )
 
     def _changed(self) -> Fresh:
-        """What changed so far."""
+        """Return what changed so far."""
         return self.fresh or Fresh(self.products, self.n_queries_of, nothing(self.products))
 
     def _require_titles(self) -> None:

@@ -77,7 +77,7 @@ class Saved(ABC):
             changes_path(file).unlink()
 
     def _find_dropped(self, file: Path) -> object | None:
-        """What changed since the training in the file, and is not in this matcher."""
+        """Return what changed since the training in the file, and is not in this matcher."""
         try:
             before = load(file) if file.exists() else None
         except (ModelFileError, ImportError):  # an old one, a damaged one, or one of an extra
@@ -100,7 +100,7 @@ class Saved(ABC):
 
     @classmethod
     def class_named(cls, name: str) -> type[Matcher]:
-        """The class of a kind of matcher; the codec finds classes by it."""
+        """Return the class of a kind of matcher; the codec finds classes by it."""
         return registry.find_kind(name).find_class()
 
     def list_deltas(self) -> list[Delta]:
@@ -173,7 +173,7 @@ def _open_once(file: Path, known: Loaded | None) -> Loaded:
 
 
 def _read_changes(stored: Json, arrays: dict[str, Any]) -> list[Delta]:
-    """The changes that a file of a match set holds, without what was trained."""
+    """Return the changes that a file of a match set holds, without what was trained."""
     if "changes" not in stored["fields"]:  # of another kind
         return []
     form: Any = Delta | None
@@ -232,6 +232,6 @@ def verify(path: str | os.PathLike[str]) -> None:
 
 
 def _is_same(file: Path, known: Loaded) -> bool:
-    """Whether neither the file nor the changes beside it are others by now."""
+    """Return whether neither the file nor the changes beside it are others by now."""
     found = identify_path(file), identify_path(changes_path(file))
     return found == (known.identity, known.log.identity)

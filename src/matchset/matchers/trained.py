@@ -48,10 +48,10 @@ class TrainedMatcher(Matcher):
 
     @abstractmethod
     def _prepare_filter(self, chosen: Filter) -> Any:
-        """A filter in the form that search needs."""
+        """Return a filter in the form that search needs."""
 
     def _allow(self, chosen: Filter) -> Any:
-        """A filter in the form that search needs, made once."""
+        """Return a filter in the form that search needs, made once."""
         if chosen in self._allowed:
             return self._allowed[chosen]
         allowed = self._allowed[chosen] = self._prepare_filter(chosen)

@@ -181,7 +181,7 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
 
 
 def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
-    """Which changed products are there, with the same texts and attributes."""
+    """Return which changed products are there, with the same texts and attributes."""
     labels = trained.index_of(changed.ids)
     is_same = labels >= 0
     rows = np.flatnonzero(is_same)
@@ -207,7 +207,7 @@ def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
 
 
 def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
-    """The products with these ids, as they are after some changes; others are left out.
+    """Return the products with these ids, as they are after some changes; others are left out.
 
     Takes as long as there are changes and ids, however many products were trained.
     """
@@ -226,7 +226,7 @@ def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
 def _is_same_text(
     trained: Products, changed: Products, labels: Ids, compare: CompareTexts
 ) -> NDArray[np.bool_]:
-    """Whether each changed product that was trained has the texts that it had then."""
+    """Return whether each changed product that was trained has the texts that it had then."""
     rows, before = np.flatnonzero(labels >= 0), labels[labels >= 0]
     is_same = np.ones(len(rows), dtype=np.bool_)
     texts = (trained.titles, changed.titles), (trained.more_text, changed.more_text)
@@ -237,7 +237,7 @@ def _is_same_text(
 
 
 def _have_same_words(first: Strings, second: Strings) -> NDArray[np.bool_]:
-    """Whether texts are the same, but for markup and letter case."""
+    """Return whether texts are the same, but for markup and letter case."""
     is_same = _are_equal(first, second)
     rows = np.flatnonzero(~is_same)
     words = (normalize_strings(clean_markup(texts.take(rows))) for texts in (first, second))
@@ -246,7 +246,7 @@ def _have_same_words(first: Strings, second: Strings) -> NDArray[np.bool_]:
 
 
 def _are_equal(first: Strings, second: Strings) -> NDArray[np.bool_]:
-    """Whether texts are the same, each with each."""
+    """Return whether texts are the same, each with each."""
     group, _ = Strings.concatenate([first, second]).factorize()
     is_equal: NDArray[np.bool_] = group[: len(first)] == group[len(first) :]
     return is_equal

@@ -68,7 +68,7 @@ class Fresh:
     def rebase(
         self, products: Products, n_queries_of: NDArray[np.int64], current: Products
     ) -> Fresh:
-        """What is left of the changes once products were learned; `current` are there now.
+        """Return what is left of the changes once products were learned; `current` are there now.
 
         Versions are remembered: a change that comes too late still does.
         """
@@ -111,7 +111,7 @@ class Freshness:
 
 
 def measure(fresh: Fresh | None, n_products: int, n_gone: int) -> Freshness:
-    """How far `n_products` products have moved from those that were trained.
+    """Return how far `n_products` products have moved from those that were trained.
 
     `n_gone` trained ones are removed or have another title.
     """
@@ -142,12 +142,12 @@ class Step:
     make: Callable[[Products], Changes]  # of those of these products that are there, as they are
 
     def __call__(self, current: Products) -> Changes:
-        """The changes that it makes."""
+        """Return the changes that it makes."""
         return self.make(current)
 
 
 def adding(catalog: Catalog, version: int | None) -> Step:
-    """The step that adds products, or puts them in the place of those with their ids."""
+    """Return the step that adds products, or puts them in the place of those with their ids."""
     versions = number_versions(version, len(catalog))
 
     def add(current: Products) -> Changes:
@@ -157,7 +157,7 @@ def adding(catalog: Catalog, version: int | None) -> Step:
 
 
 def updating(catalog: Catalog, version: int | None) -> Step:
-    """The step that changes what a catalog tells of products that are there."""
+    """Return the step that changes what a catalog tells of products that are there."""
     number = number_versions(version, 1)
 
     def update(current: Products) -> Changes:
@@ -170,7 +170,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
 
 
 def removing(ids: Strings, version: int | None) -> Step:
-    """The step that removes products."""
+    """Return the step that removes products."""
     distinct = ids.take(ids.factorize()[1])
     versions = number_versions(version, len(distinct))
 
@@ -184,7 +184,7 @@ def removing(ids: Strings, version: int | None) -> Step:
 
 
 def number_versions(version: int | None, n: int) -> Versions:
-    """The version of each of n changes."""
+    """Return the version of each of n changes."""
     if version is not None and (isinstance(version, bool) or not hasattr(version, "__index__")):
         raise TypeError(f"version must be an int; got {type(version).__name__}")
     if version is not None and not 0 <= version < 2**63:

@@ -70,7 +70,7 @@ def check_distinct(ids: Strings) -> None:
 
 
 def _convert(name: str, given: Column, wanted: Column, ids: Strings) -> Column:
-    """An attribute as the kind that it has in the model."""
+    """Return an attribute as the kind that it has in the model."""
     if given.kind == wanted.kind:
         return given
     if given.is_null.all():
@@ -86,7 +86,7 @@ def _convert(name: str, given: Column, wanted: Column, ids: Strings) -> Column:
 
 
 def _find_odd(given: Column) -> tuple[int, object]:
-    """A row of a column to show, and its value: the first that is no number, else the first."""
+    """Return a row of a column to show, and its value: the first non-number, else the first."""
     values = [(row, value) for row, value in enumerate(given.to_list()) if value is not None]
     plain = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
     return next((each for each in values if not plain.fullmatch(str(each[1]))), values[0])
@@ -105,7 +105,7 @@ def _to_texts(given: Column) -> Column:
 
 
 def drop_unused(column: Column) -> Column:
-    """The same values, with the categories that occur."""
+    """Return the same values, with the categories that occur."""
     if column.categories is None:
         return column
     used = np.unique(column.values[column.values >= 0])

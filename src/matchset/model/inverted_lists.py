@@ -43,7 +43,7 @@ class ByteVectors:
         return self.values.reshape(-1), self.scales
 
     def to_floats(self) -> Floats:
-        """The vectors as they are after rounding, (n, dimensions)."""
+        """Return the vectors as they are after rounding, (n, dimensions)."""
         return self.values * self.scales[:, None]
 
     def take(self, rows: NDArray[np.integer]) -> ByteVectors:
@@ -100,7 +100,7 @@ class InvertedLists:
         n_groups: int = 16,
         threads: int = 1,
     ) -> Csr:
-        """The k nearest products in the clusters nearest to each query.
+        """Return the k nearest products in the clusters nearest to each query.
 
         `n_lists` clusters are read, found in the `n_groups` nearest groups. Labels and
         cosines, best first, equal ones by label; a query of zeros gets none. Labels that are not
@@ -122,7 +122,7 @@ class InvertedLists:
 
 
 def assign_clusters(vectors: ByteVectors, lists: InvertedLists, *, threads: int) -> Ids:
-    """The nearest cluster of each vector, (n,)."""
+    """Return the nearest cluster of each vector, (n,)."""
     return _native.assign_clusters(
         vectors.arrays,
         lists.group_offsets,
@@ -137,7 +137,7 @@ def assign_clusters(vectors: ByteVectors, lists: InvertedLists, *, threads: int)
 def move_to_nearest(
     lists: InvertedLists, chosen: range, *, is_near: bool = False, threads: int
 ) -> Ids:
-    """The nearest cluster of each product in a range of clusters.
+    """Return the nearest cluster of each product in a range of clusters.
 
     With `is_near`, it is looked for among the `NEAR_LISTS` clusters nearest to its own.
     """

@@ -55,7 +55,7 @@ class LexicalIndex:
 
 
 def find_words(vocabulary: Vocabulary) -> range:
-    """The features that are single words; empty where the vocabulary has none."""
+    """Return the features that are single words; empty where the vocabulary has none."""
     begin = 0
     for kind, size in zip(vocabulary.config.ngrams, vocabulary.sizes, strict=True):
         if (kind.unit, kind.n) == ("word", 1):
@@ -71,7 +71,7 @@ def index_titles(
     X_more: Csr | None = None,
     order: Ids | None = None,
 ) -> LexicalIndex:
-    """The BM25 index of titles x features, and of the text beside them, which counts less.
+    """Return the BM25 index of titles x features, and of the text beside them, which counts less.
 
     Words of titles that come one after another in `order` lie side by side in memory; titles that
     it lacks come last. A query's candidates are scored much faster where they are neighbors.
@@ -98,7 +98,7 @@ def index_titles(
 
 
 def _complete(order: Ids | None, n: int) -> Ids:
-    """An order of all n, those that are not given last."""
+    """Return an order of all n, those that are not given last."""
     if order is None:
         return np.arange(n, dtype=np.int32)
     is_given = np.zeros(n, dtype=np.bool_)
@@ -107,7 +107,7 @@ def _complete(order: Ids | None, n: int) -> Ids:
 
 
 def count_words(X_titles: Csr, vocabulary: Vocabulary, words: range) -> Csr:
-    """How often each title has each word, titles x words.
+    """Return how often each title has each word, titles x words.
 
     Block by block, since words are a small part of a title's n-grams.
     """
@@ -126,7 +126,7 @@ def count_words(X_titles: Csr, vocabulary: Vocabulary, words: range) -> Csr:
 
 
 def _count_block(X_titles: Csr, idf: NDArray[np.floating], words: range) -> Csr:
-    """The same for some titles.
+    """Return the same for some titles.
 
     A row of X is tf * idf, scaled to unit length; dividing it by idf and by the smallest of what
     results gives tf, since hardly a title has every n-gram twice.
@@ -151,7 +151,7 @@ def find_mean_length(counts: Csr) -> float:
 
 
 def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
-    """What each word adds to the score of each title with it (Lucene's variant)."""
+    """Return what each word adds to the score of each title with it (Lucene's variant)."""
     df = np.bincount(counts.indices, minlength=counts.n_cols)
     idf = find_idf(df, len(counts))[counts.indices]
     weights = saturate(counts, idf, find_mean_length(counts), k1=k1, b=b)
@@ -159,14 +159,14 @@ def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
 
 
 def find_idf(df: NDArray[np.integer], n_titles: int) -> NDArray[np.float64]:
-    """How much a word tells that this many of the titles have."""
+    """Return how much a word tells that this many of the titles have."""
     return _native.log_fixed(1 + (n_titles - df + 0.5) / (df + 0.5))
 
 
 def saturate(
     counts: Csr, idf: NDArray[np.float64], mean_length: float, *, k1: float = K1, b: float = B
 ) -> Floats:
-    """What each word adds to the score of its title: less when repeated, and in a long one."""
+    """Return what each word adds to its title's score: less when repeated, and in a long one."""
     row = rows_of(counts.indptr)
     length = np.bincount(row, weights=counts.data, minlength=len(counts))
     tf = counts.data.astype(np.float64)

@@ -166,7 +166,7 @@ class MatchSetModel:
         return len(self.popularity) if self.added is None else len(self.added.labels)
 
     def label_of(self, product: int) -> int:
-        """The label under which the parts know a product; added ones follow the trained ones."""
+        """Return the parts' label of a product; added ones follow the trained ones."""
         return product if self.added is None else int(self.added.labels[product])
 
     def lenders_of(self, product: int) -> Ids:
@@ -183,7 +183,7 @@ class MatchSetModel:
         return np.concatenate([*at, np.empty(0, np.int64)]).astype(np.int32)
 
     def trained_labels(self) -> Ids | None:
-        """The label of each product in the training, -1 for others; None: as they are counted."""
+        """Return each product's label in the training, -1 for others; None: as they are counted."""
         if self.added is None:
             return None
         n_trained = len(self.popularity)

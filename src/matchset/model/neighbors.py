@@ -34,7 +34,7 @@ class PastQueries:
         return len(self.offsets) - 1
 
     def count(self, normalized: str) -> float:
-        """How often the very same query led to its products, as events are weighted; 0 if new."""
+        """Return how often the very same query led to its products, by weighted events; 0: new."""
         wanted = Strings.of([normalized]).hashes()[0]
         at = int(np.searchsorted(self.hashes, wanted))
         if at == len(self) or self.hashes[at] != wanted:

@@ -66,7 +66,7 @@ class PackedTree(Picklable):
         return sum(a.nbytes for a in (self.labels, self.first_block, self.blocks, self.data))
 
     def allow(self, is_allowed: NDArray[np.bool_]) -> _native.Allowed:
-        """A filter from one boolean per label, (n_labels,), for any number of searches."""
+        """Return a filter from one boolean per label, (n_labels,), for any number of searches."""
         return self.native.allow(np.ascontiguousarray(is_allowed, dtype=np.bool_))
 
     def search_text(
@@ -120,7 +120,7 @@ class PackedTree(Picklable):
 
 
 def pack(model: TreeModel, *, precision: Precision = "int8", threads: int = 1) -> PackedTree:
-    """The packed form of a trained model; float32 preserves its weights exactly."""
+    """Return the packed form of a trained model; float32 preserves its weights exactly."""
     return pack_layers(
         model.tree, [[layer.part] for layer in model.layers], model.n_features, model.n_labels,
         precision=precision, threads=threads,
@@ -136,7 +136,7 @@ def pack_layers(
     precision: Precision,
     threads: int,
 ) -> PackedTree:
-    """The packed form of a tree, or of its top with the nodes of the last level as labels.
+    """Return the packed form of a tree, or of its top with the nodes of the last level as labels.
 
     The parts of a layer have its parents one after another.
     """
@@ -203,7 +203,7 @@ def count_weights(packed: PackedTree) -> tuple[int, ...]:
 
 
 def unpack(packed: PackedTree) -> TreeModel:
-    """The model in a packed tree: exact for float32, else with the quantized weights."""
+    """Return the model in a packed tree: exact for float32, else with the quantized weights."""
     offsets, layers = [], []
     for level in range(len(packed.sizes)):
         n_parents = 1 if level == 0 else packed.sizes[level - 1]
@@ -226,7 +226,7 @@ def unpack(packed: PackedTree) -> TreeModel:
 
 
 def prune(model: TreeModel, threshold: float) -> TreeModel:
-    """The model without weights of magnitude up to `threshold`.
+    """Return the model without weights of magnitude up to `threshold`.
 
     With exact weights, it is as if trained with it; 8-bit ones were rounded before.
     """
@@ -241,7 +241,7 @@ def prune(model: TreeModel, threshold: float) -> TreeModel:
 
 
 def prune_packed(packed: PackedTree, threshold: float, *, threads: int = 1) -> PackedTree:
-    """A packed tree without its small weights, in the same precision."""
+    """Return a packed tree without its small weights, in the same precision."""
     return pack(prune(unpack(packed), threshold), precision=packed.precision, threads=threads)
 
 

@@ -26,7 +26,7 @@ class Postings:
 
     @classmethod
     def of(cls, documents: Csr) -> Postings:
-        """The index of documents x features."""
+        """Return the index of documents x features."""
         return cls(documents.transposed())
 
     @property
@@ -49,7 +49,7 @@ class Postings:
         allowed: NDArray[np.bool_] | None = None,
         threads: int | None = None,
     ) -> Csr:
-        """The k documents with the largest positive dot product with each row of X.
+        """Return the k documents with the largest positive dot product with each row of X.
 
         Best first, ties by index; only `allowed` ones, (n_documents,), if given.
         """

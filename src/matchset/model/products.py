@@ -55,11 +55,11 @@ class Products(Picklable):
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
 
     def filter(self, what: Where) -> Filter:
-        """A filter of these products (see `make_filter`); recent expressions are cached."""
+        """Return a filter of these products (see `make_filter`); recent expressions are cached."""
         return self._filters.make(self, what)
 
     def has_filter(self, expression: str) -> bool:
-        """Whether the filter of an expression is cached."""
+        """Return whether the filter of an expression is cached."""
         return expression in self._filters
 
     def index_of(self, ids: Sequence[str]) -> Ids:
@@ -113,7 +113,7 @@ class Products(Picklable):
 def make_products(
     known: Strings, catalog: Catalog | None = None, *, with_unseen: bool = False
 ) -> Products:
-    """The products of a log, such as `Positives.products`, with titles and attributes of a catalog.
+    """Return the products of a log, with titles and attributes of a catalog.
 
     Labels follow the order of `known`. A product that is not in the catalog has an empty title and
     null attributes. `with_unseen` appends the products that only the catalog has, in its order.
@@ -137,7 +137,7 @@ def make_products(
 
 
 def take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
-    """The texts at `indices`, empty where an index is -1."""
+    """Return the texts at `indices`, empty where an index is -1."""
     padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
     return padded.take(np.where(indices < 0, len(texts), indices))
 
@@ -160,7 +160,7 @@ def join_products(parts: Sequence[Products], rows: NDArray[np.int64]) -> Product
 
 
 def append_columns(columns: Sequence[Column]) -> Column:
-    """The values of columns of one kind, one column after another."""
+    """Return the values of columns of one kind, one column after another."""
     kind, values = columns[0].kind, [column.values for column in columns]
     if len(columns) == 1:
         return columns[0]
@@ -176,7 +176,7 @@ def append_columns(columns: Sequence[Column]) -> Column:
 
 
 def _unite_categories(texts: Sequence[Strings]) -> tuple[Strings, list[NDArray[np.int32]]]:
-    """All categories in their order, and the new code of each code of each part."""
+    """Return all categories in their order, and the new code of each code of each part."""
     together = Strings.concatenate(texts)
     group, first = together.factorize()
     distinct = together.take(first)
@@ -192,7 +192,7 @@ def unite(texts: Sequence[Strings], is_second: NDArray[np.bool_]) -> Strings:
 
 
 def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:
-    """The products of all parts, and for each part the new label of each of its labels.
+    """Return the products of all parts, and for each part the new label of each of its labels.
 
     The products of the first part keep their labels. A product gets its title and each attribute
     from the first part that has one; an attribute is of the kind that it has in the first part with
@@ -221,7 +221,7 @@ def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]
 def _unite_titles(
     parts: Sequence[Products], labels: Sequence[Ids], n_products: int
 ) -> Strings | None:
-    """The first title of each product that is not empty."""
+    """Return the first title of each product that is not empty."""
     owners = [
         (part.titles, label)
         for part, label in zip(parts, labels, strict=True)
@@ -240,7 +240,7 @@ def _unite_titles(
 
 
 def unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
-    """The first value of each product that is not null; columns of another kind are ignored."""
+    """Return each product's first value that is not null; ignore columns of another kind."""
     kind, dtype = columns[0].kind, columns[0].values.dtype
     alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]
     nothing = Column(kind, np.empty(0, dtype)).take(np.full(n_products, -1, dtype=np.int64))

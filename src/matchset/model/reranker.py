@@ -138,7 +138,7 @@ class Reranker:
         return float(self.facts.get("new_share", LEAST_NEW))
 
     def for_parts(self, parts: tuple[str, ...]) -> Reranker:
-        """The re-ranker that was fitted to these parts; the default one if none was."""
+        """Return the re-ranker that was fitted to these parts; the default one if none was."""
         if not self.is_learned or parts == self.parts:
             return self
         for each in self.subsets:
@@ -147,7 +147,7 @@ class Reranker:
         return default_reranker(f"none were fitted to {' and '.join(parts)}", parts)
 
     def __str__(self) -> str:
-        """How it was learned, what each part was worth, and the weights: a line each."""
+        """Say how it was learned, what each part was worth, and the weights: a line each."""
         if not self.is_learned:
             lines = [f"default weights of the re-ranker: {self.facts.get('reason', 'unknown')}"]
         else:

@@ -99,7 +99,7 @@ def _encode_block(
 def encode_texts(
     texts: tuple[Offsets, Ids], row_of: Ids, table: ByteVectors, *, threads: int
 ) -> Floats:
-    """The mean embedding of each text's features, of length one; zero where none has one."""
+    """Return the mean embedding of each text's features, of length one; zero where none has one."""
     vectors: Floats = _native.encode_texts(
         texts, row_of, table.arrays, dimensions=table.dimensions, threads=threads
     )

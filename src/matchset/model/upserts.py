@@ -35,7 +35,7 @@ class Upsert:
 
 
 def upserting(products: Sequence[Upsert], ids: Sequence[str], version: int | None) -> Step:
-    """The step that adds or changes products, and removes those with `ids`.
+    """Return the step that adds or changes products, and removes those with `ids`.
 
     An id that is empty or told twice is a ValueError, as are a new product without a title, an
     attribute that the model lacks and a value of another kind.
@@ -76,7 +76,7 @@ def _to_rows(products: Sequence[Upsert], current: Products) -> Products:
 
 
 def _change(name: str, column: Column, products: Sequence[Upsert]) -> Column:
-    """An attribute of products, with the values that they come with."""
+    """Return an attribute of products, with the values that they come with."""
     told = {i: p.attributes[name] for i, p in enumerate(products) if name in p.attributes}
     if not told:
         return column
@@ -100,7 +100,7 @@ def _change(name: str, column: Column, products: Sequence[Upsert]) -> Column:
 
 
 def _read_value(name: str, kind: str, value: Any) -> Any:
-    """A JSON value as a value of this kind."""
+    """Return a JSON value as a value of this kind."""
     if value is None:
         return None
     if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):

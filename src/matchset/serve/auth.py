@@ -27,7 +27,7 @@ class Keys:
     digests: tuple[bytes, ...]
 
     def allow(self, authorization: bytes | None) -> bool:
-        """Whether a header `Authorization: Bearer KEY` has one of the keys."""
+        """Return whether a header `Authorization: Bearer KEY` has one of the keys."""
         if authorization is None or authorization[: len(_SCHEME)].lower() != _SCHEME:
             return False
         digest = hashlib.sha256(authorization[len(_SCHEME) :].strip()).digest()
@@ -47,7 +47,7 @@ class Keys:
 
 
 def read_keys(file: Path) -> Keys:
-    """The keys in a file, as a server keeps them."""
+    """Return the keys in a file, as a server keeps them."""
     return Keys(tuple(hashlib.sha256(key.encode()).digest() for key in read_key_lines(file)))
 
 
@@ -85,7 +85,7 @@ def check_repeated(headers: Sequence[tuple[bytes, bytes]]) -> None:
 
 
 def make_hosts(host: str, allowed: tuple[str, ...]) -> Hosts:
-    """The names of a server: localhost, the one it listens on, and those allowed."""
+    """Return the names of a server: localhost, the one it listens on, and those allowed."""
     names = {name.lower().rstrip(".") for name in ("localhost", host, *allowed)}
     return Hosts(frozenset(names - {""}))
 

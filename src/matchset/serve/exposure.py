@@ -45,7 +45,7 @@ class Exposure:
         )
 
     def interleave(self, a: Match, b: Match, k: int) -> tuple[Match, tuple[Origin, ...]]:
-        """The products of both arms as one list, and whom each is credited to."""
+        """Return the products of both arms as one list, and whom each is credited to."""
         found = interleave(self.experiment, self.unit, a.query, a.ids, b.ids, k)
         titles = {**_titles_of(b), **_titles_of(a)}
         match = Match.of(
@@ -66,7 +66,7 @@ class Exposure:
         microseconds: int,
         version: str,
     ) -> bytes:
-        """A line that says what the unit got; `ids` are a JSON array."""
+        """Return a line that says what the unit got; `ids` are a JSON array."""
         values = {
             b"unit": hide_unit(self.experiment, self.unit).encode(),
             b"query_id": query_id.encode(),
@@ -81,7 +81,7 @@ class Exposure:
 
 @lru_cache(maxsize=_N_CACHED)
 def _template(experiment: str, arm: str, version: str) -> bytes:
-    """A `QueryRecord` as a line with places for what differs: making the whole takes longer."""
+    """Return a `QueryRecord` as a line with places for what differs, which saves time."""
     record = QueryRecord(
         experiment=experiment,
         arm=arm,
@@ -103,7 +103,7 @@ def _template(experiment: str, arm: str, version: str) -> bytes:
 
 
 def expose(model: LoadedModel, unit: str | None, options: MatchOptions) -> Exposure | None:
-    """The exposure of a request; None without an experiment or a unit."""
+    """Return the exposure of a request; None without an experiment or a unit."""
     experiment = model.experiment
     if experiment is None or not unit:
         return None
@@ -116,7 +116,7 @@ def expose(model: LoadedModel, unit: str | None, options: MatchOptions) -> Expos
 
 
 def make_query_id() -> str:
-    """An id that no other answer has, of any worker or server."""
+    """Return an id that no other answer has, of any worker or server."""
     return f"{_random_start(os.getpid())}{next(_numbers):012x}"
 
 

@@ -99,7 +99,7 @@ class LoadedModel:
         return {"beam": beam if name in self.with_beam else None, "new_share": share}
 
     def find(self, name: str) -> Matcher:
-        """A matcher by its name."""
+        """Return a matcher by its name."""
         if name not in self.matchers:  # a part that a new version does not have
             rule = f"matcher must be one of {', '.join(self.matchers)}"
             got = shorten(name)
@@ -107,7 +107,7 @@ class LoadedModel:
         return self.matchers[name]
 
     def has_filter(self, wanted: str | Sequence[str]) -> bool:
-        """Whether the model's filter for an expression is cached."""
+        """Return whether the model's filter for an expression is cached."""
         return isinstance(wanted, str) and self._products.has_filter(wanted)
 
     @cached_property
@@ -129,7 +129,7 @@ class LoadedModel:
         return found
 
     def filter_for(self, name: str, wanted: Where | None) -> Filter | None:
-        """The filter of a matcher, which also leaves out what was removed from the model."""
+        """Return the filter of a matcher, which also leaves out what was removed from the model."""
         chosen = None if wanted is None else self.find(name).filter(wanted)
         if (present := self._present.get(name)) is None or chosen is None:
             return chosen or present
@@ -138,7 +138,7 @@ class LoadedModel:
         return joined
 
     def find_explainer(self, wanted: str | None) -> str:
-        """The name of the first matcher that can explain its results, or of the wanted one."""
+        """Return the name of the first matcher that can explain, or of the wanted one."""
         names = self.names if wanted is None else (wanted,)
         for name in names:
             if self.find(name).can_explain:
@@ -150,7 +150,7 @@ class LoadedModel:
         return self._products.titles_of(ids)
 
     def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str] | None) -> list[str]:
-        """The ids that a filter allows, and that were not removed from the model.
+        """Return the ids that a filter allows, and that were not removed from the model.
 
         An expression allows those that the model does not know.
         """
@@ -201,7 +201,7 @@ class LoadedModel:
         return model.freshness if isinstance(model, MatchSet) else measure(None, 0, 0)
 
     def describe(self) -> dict[str, Any]:
-        """What `GET /v1/model` says about it."""
+        """Return what `GET /v1/model` says about it."""
         products, training = self._products, self.matchers[self.default].training
         columns = products.attributes
         return {
@@ -230,14 +230,14 @@ class LoadedModel:
 
 
 def has_tree(matcher: Matcher) -> bool:
-    """Whether a matcher searches a tree, and so takes a beam."""
+    """Return whether a matcher searches a tree, and so takes a beam."""
     return "beam" in matcher.takes and (
         not isinstance(matcher, MatchSet) or "tree" in matcher.model.parts
     )
 
 
 def matcher_of(arm: Arm) -> str:
-    """The name of the matcher that answers for an arm; a fusion has the name of its arm."""
+    """Return the name of the matcher that answers for an arm; a fusion has the name of its arm."""
     return arm.matchers[0] if arm.rule is None else arm.name
 
 
@@ -248,7 +248,7 @@ def open_matchers(
     *,
     new_share: float | None = None,
 ) -> dict[str, Matcher]:
-    """The matchers in files, by kind, and the parts of a match set, which share its arrays.
+    """Return the matchers in files, by kind, and the parts of a match set, which share its arrays.
 
     Arms of an experiment that fuse matchers come last. Where the training of the first file is
     `known`, only what changed since is read. The match set gets the share of new products.

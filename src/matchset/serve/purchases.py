@@ -70,7 +70,7 @@ def open_purchases(path: Path) -> Purchases:
 
 
 def _choose_examples(log: Log, n: int, min_query_count: float) -> Strings:
-    """The most frequent queries among those that may be shown."""
+    """Return the most frequent queries among those that may be shown."""
     counts = np.where(log.shown(min_query_count), log.query_counts(), 0.0)
     indices = np.argsort(-counts, kind="stable")[:n]
     return log.spellings.take(indices[counts[indices] > 0])

@@ -103,7 +103,7 @@ def answer(model: LoadedModel, request: MatchRequest, deadline: float, max_bytes
 
 
 def is_quick(model: LoadedModel, request: MatchRequest) -> bool:
-    """Whether an answer takes only microseconds, so that it needs no thread."""
+    """Return whether an answer takes only microseconds, so that it needs no thread."""
     options = request.options
     return (
         len(request.queries) == 1

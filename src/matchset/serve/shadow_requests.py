@@ -36,7 +36,7 @@ class Shadow:
         self._n_waiting = 0
 
     def draw(self, options: MatchOptions) -> str | None:
-        """The id of an answer that is to be recorded, None for most answers."""
+        """Return the id of an answer that is to be recorded, None for most answers."""
         is_drawn = (
             self._name is not None
             and options.matcher is None

@@ -37,7 +37,7 @@ class Sources:
         return (self.model, *self.also)
 
     def identity(self) -> str:
-        """A text that changes when a file is replaced, or the changes beside it."""
+        """Return a text that changes when a file is replaced, or the changes beside it."""
         files = [file.resolve() for file in self.files]
         pairs = [(identify_path(file), identify_path(changes_path(file))) for file in files]
         return json.dumps(pairs)

@@ -22,7 +22,7 @@ _TOKEN_BYTES = 4
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A path to write a file to, which replaces the one at `path` unless something is raised.
+    """Yield a path to write to, which replaces the one at `path` unless something is raised.
 
     A process that has the old file open keeps reading it.
     """
@@ -49,7 +49,7 @@ def identify_path(path: Path) -> Identity | None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose bytes become the file at `path`, flushed to disk, unless something is raised.
+    """Yield a stream whose bytes become the file at `path`, flushed, unless something is raised.
 
     An error leaves what was there, but for an `UncertainWriteError`: the file is the new one, and
     may not survive a crash of the system.

@@ -48,7 +48,7 @@ class ChangeLog:
 
 
 def changes_path(path: Path) -> Path:
-    """Where the changes of a file are."""
+    """Return where the changes of a file are."""
     return path.with_name(path.name + _SUFFIX)
 
 
@@ -86,7 +86,7 @@ def read_changes(path: Path, base: str) -> ChangeLog:
 
 
 def _read_record(data: bytes, at: int) -> bytes | None:
-    """The record at a place; None if there is no whole one."""
+    """Return the record at a place; None if there is no whole one."""
     if at + _FRAME.size > len(data):
         return None
     magic, length, crc, crc_of_frame = _FRAME.unpack_from(data, at)

@@ -121,7 +121,7 @@ def codec_of(form: Any) -> Codec:
 
 
 def _own(kind: Any) -> Codec:
-    """A class by its fields, or by the value that it offers to keep instead of itself."""
+    """Return the codec of a class: by its fields, or by the value that it keeps instead."""
     if hasattr(kind, "to_stored"):
         stored = get_type_hints(kind.to_stored)["return"]
         return _instead(kind, kind.to_stored, stored, kind.from_stored)
@@ -300,7 +300,7 @@ def _mapping(arguments: tuple[Any, ...]) -> Codec:
 
 
 def _untyped() -> Codec:
-    """What stands in a tuple, list or mapping without a type can be written alone."""
+    """Return the codec of a value without a type: it is written, and cannot be read."""
 
     def write(value: Any, at: str, arrays: Arrays) -> Json:
         kind: Any = type(value)
@@ -322,7 +322,7 @@ def _literal(values: tuple[Any, ...]) -> Codec:
 
 
 def _union(members: tuple[Any, ...]) -> Codec:
-    """A value of the first type that takes it; of several dataclasses, with the class's name."""
+    """Return the codec that tries types in order; of several dataclasses, the file names one."""
     codecs = {form: codec_of(form) for form in members if form is not types.NoneType}
     classes: dict[str, Any] = {
         form.__name__: form for form in codecs if isinstance(form, type) and is_dataclass(form)
@@ -388,7 +388,7 @@ def _family(base: Any) -> Codec:
 def _instead(
     kind: type, take: Callable[[Any], Any], form: Any, make: Callable[[Any], Any]
 ) -> Codec:
-    """A class that is kept as a value of another type."""
+    """Return the codec of a class that is kept as a value of another type."""
     codec = codec_of(form)
 
     def write(value: Any, at: str, arrays: Arrays) -> Json:

@@ -113,7 +113,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
 
 
 def is_ours(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names a file of matchset, damaged or not."""
+    """Return whether a path names a file of matchset, damaged or not."""
     try:
         with _open(path) as stream:
             return stream.read(len(MAGIC)) == MAGIC
@@ -137,7 +137,7 @@ def write_value(stream: IO[bytes], kind: str, header: Json, arrays: Arrays) -> N
 
 
 def _dump(kind: str, value: Json, entries: Mapping[str, _Entry]) -> bytes:
-    """The header as bytes, with spaces up to where the arrays begin."""
+    """Return the header as bytes, with spaces up to where the arrays begin."""
     arrays = {
         name: {"dtype": dtype.str, "shape": shape, "offset": offset, "sha256": digest}
         for name, (dtype, shape, offset, digest) in entries.items()
@@ -260,7 +260,7 @@ def _read_header(stream: IO[bytes], path: Path, kind: str | None) -> Header:
 
 
 def _parse(data: bytes) -> Header:
-    """The header of verified bytes, which may be forged."""
+    """Return the header of verified bytes, which may be forged."""
     plain = json.loads(data)
     entries, end = {}, 0
     for name, entry in plain["arrays"].items():
@@ -279,7 +279,7 @@ def _parse(data: bytes) -> Header:
 
 
 def _view(header: Header, data: NDArray[np.uint8] | bytes) -> dict[str, NDArray[Any]]:
-    """The arrays, read-only, over the bytes of a whole file."""
+    """Return the arrays, read-only, over the bytes of a whole file."""
     return {
         name: np.empty(entry.shape, entry.dtype)
         if 0 in entry.shape
