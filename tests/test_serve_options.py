@@ -1,6 +1,9 @@
 """Options of `matchset serve`: by flags, or by the environment of a container."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -43,10 +46,12 @@ def test_the_environment_sets_options_and_a_flag_wins_over_it(started, monkeypat
     assert limits.concurrency == 50
 
 
-def test_help_names_the_variable_of_every_option(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "400")
-    app(["serve", "--help"], result_action="return_value")
-    shown = set(re.findall(r"env var:[\s│]+(\w+)", capsys.readouterr().out))
+def test_help_names_the_variable_of_every_option():
+    # In a process of its own: what other tests did to the app must not show.
+    command = [sys.executable, "-m", "matchset", "serve", "--help"]
+    wide = {**os.environ, "COLUMNS": "400"}
+    shown = subprocess.run(command, env=wide, capture_output=True, text=True, check=True).stdout
+    shown = set(re.findall(r"env var:[\s│]+(\w+)", shown))
     wanted = {f"MATCHSET_{field.name.upper()}" for field in fields(ServeConfig)}
     wanted |= {f"MATCHSET_LIMITS_{field.name.upper()}" for field in fields(Limits)}
     assert wanted | {"MATCHSET_MODEL", "MATCHSET_ALSO", "MATCHSET_LOG"} <= shown
